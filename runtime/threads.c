@@ -6,9 +6,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <threads.h>
+#include <time.h>
 #include <unistd.h>
 
 _Thread_local nw_thread *nw_self __attribute__((tls_model("initial-exec")));
@@ -260,11 +262,34 @@ static nw_observer *expect(void *(*start)(void *), void *argument) {
     return observer;
 }
 
+/* In a repeated recording the threads begin after a delay by chance, so that they arrive in another order: where they
+ * take parts in that order, they take others than before. Later threads do not wait: they are often made one by one. */
+#define DELAYED 256u
+#define LONGEST_DELAY_NS 50000000u
+
+static uint64_t arrival; /* the seed; 0: no delays */
+
+__attribute__((constructor(101))) static void know_arrival(void) {
+    const char *seed = getenv("NODEWISE_ARRIVAL");
+    arrival = seed != NULL ? strtoul(seed, NULL, 10) : 0;
+}
+
+static void arrive(const nw_observer *observer) {
+    if (arrival == 0 || observer->ordinal >= DELAYED)
+        return;
+    uint64_t mixed = (arrival * DELAYED + observer->ordinal) * 0x9e3779b97f4a7c15u;
+    mixed = (mixed ^ mixed >> 31) * 0xbf58476d1ce4e5b9u;
+    struct timespec delay = {.tv_nsec = (long)((mixed >> 32) % LONGEST_DELAY_NS)};
+    while (nw_system(SYS_nanosleep, &delay, &delay) == -EINTR)
+        ;
+}
+
 static void *run_thread(void *opaque) {
     nw_observer *observer = opaque;
     void *(*start)(void *) = observer->start;
     void *argument = observer->argument;
     begin(observer);
+    arrive(observer);
     return start(argument);
 }
 
@@ -284,6 +309,7 @@ static int run_thrd(void *opaque) {
     thrd_start_t start = (thrd_start_t)(void *)observer->start;
     void *argument = observer->argument;
     begin(observer);
+    arrive(observer);
     return start(argument);
 }
 

@@ -10,7 +10,7 @@ use nodewise_placement::policies::Nothing;
 use nodewise_placement::{Context, Mapping, page_policies, thread_policy};
 use nodewise_profile::{
     Access, AccessSource, FirstTouch, Migration, Object, ObjectId, ObjectKind, PageNumber, Profile, Region,
-    RegionId, RegionKind, Site, SiteId, Slice, SliceId, Thread, ThreadId,
+    RegionId, RegionKind, Site, SiteId, Slice, SliceId, TakenPart, Thread, ThreadId,
 };
 use nodewise_report::{Findings, Report};
 use nodewise_simulation::{Parameters, simulate_moving};
@@ -114,6 +114,7 @@ fn recording(u: &mut Unstructured<'_>) -> Result<(Profile, Vec<Vec<Access>>)> {
     profile.slices.sort_by_key(|s| s.start_ns);
     profile.first_touches = touches(u)?;
     profile.migrations = migrations(u)?;
+    profile.taken = taken(u)?;
     let slices = profile.slices.len();
     let rows = (0..slices).map(|_| many(u, 12, row)).collect::<Result<_>>()?;
     Ok((profile, rows))
@@ -133,6 +134,20 @@ fn touches(u: &mut Unstructured<'_>) -> Result<Vec<FirstTouch>> {
     })?;
     touches.sort_by_key(|t| t.page);
     Ok(touches)
+}
+
+fn taken(u: &mut Unstructured<'_>) -> Result<Vec<TakenPart>> {
+    let mut taken = many(u, 6, |u| {
+        Ok(TakenPart {
+            run: small(u, 2)?,
+            part: u.arbitrary::<bool>()?.then_some(small(u, 3)?),
+            by: small(u, 3)?,
+            accesses: number(u, 64)?,
+        })
+    })?;
+    taken.sort();
+    taken.dedup_by_key(|t| (t.run, t.part, t.by));
+    Ok(taken)
 }
 
 fn migrations(u: &mut Unstructured<'_>) -> Result<Vec<Migration>> {

@@ -51,7 +51,7 @@ static void know_next(void) {
 
 static nw_cpus before, planned;
 static long mask_bytes; /* of the kernel's; 0: `before` is not known yet */
-static int binding;     /* NW_BIND_THREADS, NW_OPENMP_PLACES: who binds; 0: the masks are the program's */
+static int binding;     /* NW_BIND_THREADS, NW_OPENMP_PLACES, NW_FOLLOWED: who binds; 0: the masks are the program's */
 static int started;
 /* A bit for each thread whose mask the program set. Untouched pages of it cost nothing. */
 static _Atomic unsigned long set_by_program[THREADS / WORD];
@@ -134,7 +134,7 @@ static void note(uint32_t tid, int by_program) {
 }
 
 /* Whether `given` says whether this thread is bound. */
-static int is_told(void) { return number && !(binding & NW_OPENMP_PLACES); }
+static int is_told(void) { return number && !(binding & (NW_OPENMP_PLACES | NW_FOLLOWED)); }
 
 /* Whether what the kernel says of a thread of this process is what we gave it, or its creator. OpenMP's runtime binds
  * by places of the plan, and does not say which thread it gave which; nor does the C library of its own threads. */
@@ -164,6 +164,8 @@ static int is_openmp(const void *code) {
 static int is_for_us(const void *caller) { return (!started || binding & NW_OPENMP_PLACES) && is_openmp(caller); }
 
 static void was_set(uint32_t tid, const void *caller) {
+    if (started && !is_for_us(caller))
+        __atomic_fetch_add(&nw_report->own_masks, 1, __ATOMIC_RELAXED);
     if (!started || binding)
         note(tid, !is_for_us(caller));
 }
@@ -253,7 +255,7 @@ void nw_affinity_start(void) {
             planned.words[cpu / WORD] |= 1ul << cpu % WORD;
     }
     if (mask_bytes > 0 && !nw_kernel_tracing())
-        binding = (int)(nw_placement->flags & (NW_BIND_THREADS | NW_OPENMP_PLACES));
+        binding = (int)(nw_placement->flags & (NW_BIND_THREADS | NW_OPENMP_PLACES | NW_FOLLOWED));
     nw_cpus *now = binding & NW_OPENMP_PLACES ? NULL : asked(0);
     if (now && memcmp(now, &before, sizeof *now) != 0)
         note(number, 1);

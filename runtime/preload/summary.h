@@ -43,7 +43,7 @@ typedef struct nw_summary {
     uint64_t by_name;        /* objects whose site was told by function names alone */
     char off[120];           /* why it switched itself off */
     uint32_t unreached;      /* programs it started that got no preload: their environment or root is another */
-    uint32_t unused;
+    uint32_t own_masks;      /* calls by which the program bound threads itself */
 } nw_summary;
 
 static inline size_t nw_tally_bytes(uint32_t nodes) { return sizeof(nw_tally) + 2ul * nodes * sizeof(uint64_t); }

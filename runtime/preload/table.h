@@ -24,6 +24,7 @@ enum nw_table_flags {
     NW_PLACE_REST = 4,      /* `fallback` also goes for small allocations, by the process's policy */
     NW_MAIN_HOME = 8,       /* the main thread begins at its node, before anything has bound it */
     NW_OPENMP_PLACES = 16,  /* OpenMP's runtime binds instead, by places that are the plan's */
+    NW_FOLLOWED = 32,       /* the runner sends threads to other CPUs of the plan while they run */
 };
 
 /* A shared object of the program, known by its file. */

@@ -22,6 +22,17 @@ impl Affinity {
         self.nodes[thread.index()]
     }
 
+    /// The node of thread number i (see [`thread_numbers`]); numbers that no thread has are on node 0.
+    #[must_use]
+    pub fn by_number(&self, profile: &Profile) -> Vec<NodeId> {
+        let numbers = thread_numbers(profile);
+        let mut nodes = vec![NodeId(0); numbers.iter().max().map_or(0, |n| *n as usize + 1)];
+        for (number, node) in numbers.into_iter().zip(&self.nodes) {
+            nodes[number as usize] = *node;
+        }
+        nodes
+    }
+
     /// Thread number i on the i-th of `cpus`; more threads than CPUs begin again at the first.
     ///
     /// # Panics

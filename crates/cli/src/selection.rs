@@ -23,6 +23,9 @@ pub struct Arguments {
     /// Page size of decisions: 4K, or 2M with transparent huge pages
     #[arg(long, value_name = "SIZE", default_value = "4K", value_parser = page_shift)]
     pub page_size: u32,
+    /// Another recording of the same command: threads are compared by the parts that they take (see `record --repeat`)
+    #[arg(long, value_name = "DIR")]
+    pub other_run: Vec<PathBuf>,
     /// CPU time (user and system) of a plain run of the same work: nothing is then assumed about the cost of recording
     #[arg(long, value_name = "TIME", value_parser = crate::arguments::cpu_time)]
     pub plain_cpu: Option<Duration>,
@@ -35,6 +38,7 @@ impl Arguments {
             machine: self.machine.clone(),
             affinity: self.affinity.clone(),
             page_size: self.page_size,
+            other_runs: self.other_run.clone(),
             plain: None,
             plain_cpu: self.plain_cpu,
         }

@@ -133,7 +133,7 @@ fn files(folder: &Path) -> impl Iterator<Item = DirEntry> {
     entries.filter(|e| e.file_name().to_string_lossy().starts_with("summary-"))
 }
 
-fn summaries(folder: &Path) -> impl Iterator<Item = (OsString, Summary)> {
+pub(crate) fn summaries(folder: &Path) -> impl Iterator<Item = (OsString, Summary)> {
     files(folder).filter_map(|e| Some((e.file_name(), Summary::read(&e.path())?)))
 }
 

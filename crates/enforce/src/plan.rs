@@ -4,7 +4,8 @@ use crate::rules::{Resolved, resolve};
 use crate::table::{NODES, flags};
 use crate::target::unreached;
 use crate::{Binding, EnforceError, Host, HugePages, Request, RuleFound, Table, Target, Threads};
-use nodewise_analysis::figures::and_more;
+use nodewise_analysis::Assignment;
+use nodewise_analysis::figures::{and_more, percent};
 use nodewise_linux::mempolicy::Policy;
 use nodewise_linux::node_mask::NodeMask;
 use nodewise_machine::NodeId;
@@ -29,6 +30,18 @@ pub enum PageSize {
     Huge,
 }
 
+/// How a thread is matched with its part of the data.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Roles {
+    /// By data, unless the map says that other runs deal parts by number.
+    #[default]
+    Auto,
+    /// By its number.
+    Number,
+    /// By the data that it is seen to use while it runs.
+    Data,
+}
+
 /// Options of the user.
 #[derive(Clone, Debug)]
 pub struct Options {
@@ -38,6 +51,8 @@ pub struct Options {
     pub threads: Option<usize>,
     /// The granularity of placement decisions.
     pub page_size: PageSize,
+    /// How a thread is matched with its part of the data.
+    pub roles: Roles,
 }
 
 /// Everything that is done to run the command.
@@ -57,6 +72,8 @@ pub struct Plan {
     pub table: Option<Table>,
     /// The file to which the preload writes objects, if asked for.
     pub objects: Option<PathBuf>,
+    /// Whether threads are sent, while they run, to the data that they are seen to use.
+    pub follows: bool,
     /// Whether processes get a companion, which needs the preload: see [`crate::Holder`].
     pub companion: bool,
     /// Whether the first program takes no preload: it has another C library or architecture, or a sanitizer.
@@ -109,6 +126,7 @@ impl Plan {
             nodes: host.nodes.iter().map(|n| n.os_index).collect(),
             table: None,
             objects: None,
+            follows: false,
             companion: false,
             environment: Vec::new(),
             policy: None,
@@ -137,6 +155,7 @@ impl Plan {
             Some(why) => plan.plan_without_preload(&why, request, options),
             None => plan.bind(host, options),
         }
+        plan.follow(map, host, options);
         Ok(plan)
     }
 
@@ -323,6 +342,7 @@ impl Plan {
                 binding: Binding::None,
                 threads: None,
                 page_size: PageSize::Auto,
+                roles: Roles::Number,
             };
             self.table = Some(self.empty_table(Distribution::Interleave(nodes), host, &options, false)?);
         }
@@ -376,6 +396,34 @@ impl Plan {
             ("OMP_PROC_BIND".into(), "close".into()),
         ]);
         self.bind_by_preload(flags::OPENMP_PLACES);
+    }
+
+    /// Plans whether threads follow data: only those that the preload binds, to objects that rules place.
+    fn follow(&mut self, map: Option<&Placement>, host: &Host, options: &Options) {
+        let Some(placement) = map.filter(|_| self.binds_threads() && !host.pretended) else {
+            if options.roles == Roles::Data {
+                self.notes.push(
+                    "--roles data: threads follow data only under a map, and where nodewise binds them itself; they do not here"
+                        .into(),
+                );
+            }
+            return;
+        };
+        let other = placement.kept.other_runs.map(|o| o.assignment);
+        self.follows = match options.roles {
+            Roles::Auto => other != Some(Assignment::Fixed),
+            Roles::Number => false,
+            Roles::Data => true,
+        };
+        match (&mut self.table, other) {
+            (Some(table), _) if self.follows => table.flags |= flags::FOLLOWED,
+            (_, Some(Assignment::Arrival)) => self.notes.push(format!(
+                "threads take their parts in order of arrival: by number this map keeps {} local, by data (--roles data) {}",
+                percent(placement.kept.other_runs.map_or(0.0, |o| o.by_number)),
+                percent(placement.kept.other_runs.map_or(0.0, |o| o.by_data)),
+            )),
+            _ => {}
+        }
     }
 
     /// Binds threads by the preload, the main thread from the start; `others` are the table's flags for the rest.

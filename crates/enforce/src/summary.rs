@@ -119,6 +119,11 @@ impl Summary {
         self.u32(UNREACHED)
     }
 
+    /// Number of calls by which the program has bound threads itself.
+    pub(crate) fn own_masks(&self) -> u32 {
+        self.u32(UNREACHED + 4)
+    }
+
     /// Why the preload turned itself off, if so.
     pub(crate) fn off(&self) -> Option<String> {
         let text = &self.bytes[OFF..OFF + OFF_BYTES];

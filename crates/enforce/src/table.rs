@@ -20,6 +20,7 @@ pub(crate) mod flags {
     pub(crate) const PLACE_REST: u32 = 4;
     pub(crate) const MAIN_HOME: u32 = 8;
     pub(crate) const OPENMP_PLACES: u32 = 16;
+    pub(crate) const FOLLOWED: u32 = 32;
 }
 
 /// A module of the program: the executable or a shared library.

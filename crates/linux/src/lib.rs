@@ -43,6 +43,7 @@ pub mod qemu;
 pub mod resctrl;
 pub mod scan;
 pub mod signals;
+pub mod soft_dirty;
 pub mod stdout;
 pub mod switches;
 pub mod tracepoint;

@@ -23,6 +23,12 @@ impl Entry {
         self.0 >> 62 & 1 == 1
     }
 
+    /// Whether the page was written since its process's bits were cleared (`soft_dirty`).
+    #[must_use]
+    pub fn soft_dirty(self) -> bool {
+        self.0 >> 55 & 1 == 1
+    }
+
     /// Whether the page is mapped exactly once.
     #[must_use]
     pub fn exclusive(self) -> bool {

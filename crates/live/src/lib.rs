@@ -7,6 +7,8 @@
 //! [`Subscriber`]s as typed [`Event`]s; the profile ([`Recording`]) and the metrics file ([`Metrics`]) are two of
 //! them, and the command line adds its own.
 //!
+//! [`ThreadFollower`] does the reverse for a command under a map: its pages are placed, its threads are sent to them.
+//!
 //! **Constraints.** Nothing here reads arguments or writes to a terminal. What a session changes of the kernel's
 //! settings is put back when it is dropped, and by a process that survives it when it is killed; threads get their
 //! affinity masks back at the end if that is asked for.
@@ -22,6 +24,7 @@ mod metrics;
 mod mover;
 mod options;
 mod recording;
+mod roles;
 mod session;
 mod status;
 mod target;
@@ -37,6 +40,7 @@ pub use event::{Decided, Event, Found, MovedPages, Run, Subscriber};
 pub use metrics::Metrics;
 pub use options::Options;
 pub use recording::Recording;
+pub use roles::{FollowedThreads, ThreadFollower};
 pub use session::Session;
 pub use status::{Locality, Status};
 pub use target::Target;

@@ -46,7 +46,7 @@ pub(crate) const LOOK: std::time::Duration = std::time::Duration::from_millis(10
 pub use emulator::Emulator;
 pub use error::{Error, ErrorKind};
 pub use origin::{command_of, host_meta};
-pub use plain::{PlainRun, input_is_consumed};
+pub use plain::{PlainRun, input_is_consumed, without_output};
 pub use program::{check_instrumented, find, is_instrumented, unreached};
 pub use recorder::{Options, Progress, Recorded, record};
 pub use recover::{Recovered, recover};

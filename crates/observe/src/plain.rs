@@ -25,16 +25,21 @@ pub struct PlainRun {
     pub unusable: Option<String>,
 }
 
+/// Has a further run of a command read standard input anew if it is a file, and nothing otherwise, and write nothing.
+pub fn without_output(command: &mut Command) {
+    let input = std::fs::metadata("/proc/self/fd/0").is_ok_and(|m| m.is_file());
+    let input = input.then(|| File::open("/proc/self/fd/0").ok()).flatten();
+    command.stdin(input.map_or_else(Stdio::null, Stdio::from));
+    command.stdout(Stdio::null()).stderr(Stdio::null());
+}
+
 /// Runs the plain build once after a recorded run that ended with status 0, without output. Standard input is read anew
 /// if it is a file, and empty otherwise. Calls `look` repeatedly.
 ///
 /// # Errors
 /// It cannot be started.
 pub fn time_plain(command: &mut Command, mut look: impl FnMut(Duration)) -> Result<PlainRun, Error> {
-    let input = std::fs::metadata("/proc/self/fd/0").is_ok_and(|m| m.is_file());
-    let input = input.then(|| File::open("/proc/self/fd/0").ok()).flatten();
-    command.stdin(input.map_or_else(Stdio::null, Stdio::from));
-    command.stdout(Stdio::null()).stderr(Stdio::null());
+    without_output(command);
     let mut sampler = Sampler::of_children(FREQUENCY).ok();
     let (mut samples, mut library) = (Samples::default(), Library::default());
     let start = Instant::now();

@@ -179,6 +179,7 @@ mod tests {
             machine: "this".into(),
             affinity: "auto".into(),
             page_size: 0,
+            other_runs: Vec::new(),
             plain: None,
             plain_cpu: None,
         };

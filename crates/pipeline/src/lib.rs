@@ -17,9 +17,11 @@ pub mod compare;
 mod folded;
 mod followed;
 mod passes;
+mod roles;
 mod selection;
 
 pub use analysed::Analysed;
 pub use asym::{ASYM, Asym};
 pub use followed::{Followed, Look, PAUSE, pause_after};
+pub use roles::compared;
 pub use selection::{Files, Selected, Selection};

@@ -1,5 +1,6 @@
 //! Opens a profile for a machine, a page size and a thread placement.
 
+use crate::roles;
 use anyhow::bail;
 use nodewise_analysis::{Affinity, Histogram, HistogramBuilder, Slices, Visitor, read};
 use nodewise_input::shell_word;
@@ -25,6 +26,9 @@ pub struct Selection {
     pub affinity: String,
     /// Page size of decisions, as a shift over base pages.
     pub page_size: u32,
+    /// Other recordings of the same command, compared with this one by who took which part; none: those that the profile
+    /// has been compared with already.
+    pub other_runs: Vec<PathBuf>,
     /// The program's build that does not count, for commands that are said.
     pub plain: Option<PathBuf>,
     /// CPU time of a plain run of the same work, if somebody measured it: nothing is then assumed about the cost of
@@ -78,7 +82,10 @@ impl Selection {
     /// As [`Selection::open`], in the same pass as others who need no page numbers.
     pub(crate) fn open_with(&self, others: &mut [&mut dyn Visitor]) -> anyhow::Result<Selected> {
         let machine = self.machine()?;
-        let reader = self.reader()?;
+        let mut reader = self.reader()?;
+        if !self.other_runs.is_empty() {
+            reader.set_taken(roles::compared(&reader, &self.other_runs)?);
+        }
         let profile = reader.profile();
         let threads = profile.threads.len();
         let mut builder = HistogramBuilder::default();

@@ -31,7 +31,7 @@ pub use round_robin::RoundRobin;
 pub(crate) use weighted::round as weighted_round;
 pub use weighted::{Weighted, weights};
 
-use crate::rules::{nodes_by_number, object_page, placeable};
+use crate::rules::{object_page, placeable};
 use crate::{Context, Distribution, Mapping, PagePolicy, PolicyError};
 use nodewise_analysis::NodeCounts;
 use nodewise_machine::{Machine, NodeId};
@@ -260,7 +260,7 @@ fn by_object(policy: &impl PagePolicy, context: &Context<'_>, distribution: &Dis
         affinity,
         ..
     } = *context;
-    let threads = nodes_by_number(profile, affinity);
+    let threads = affinity.by_number(profile);
     let mut nodes = context.first_touch();
     let pages = histogram.pages.iter().zip(&histogram.objects);
     for (node, (page, id)) in nodes.iter_mut().zip(pages) {

@@ -9,14 +9,15 @@ mod matching;
 mod recognise;
 mod samples;
 
+pub(crate) use apply::object_page;
 pub use apply::{Applied, apply};
-pub(crate) use apply::{nodes_by_number, object_page};
 pub(crate) use dealt::is_prime;
 pub use dealt::{Dealt, Order};
 pub use file::PlacementError;
 pub use recognise::{Recognised, recognise};
 pub(crate) use samples::placeable;
 
+use nodewise_analysis::Assignment;
 use nodewise_machine::{CpuId, NodeId};
 use nodewise_profile::ObjectKind;
 use std::fmt;
@@ -105,6 +106,19 @@ pub struct Kept {
     pub rules_local: f64,
     /// Local fraction of the rules without runs: what transfers to another size.
     pub transferable_local: f64,
+    /// What other runs keep of the rules with their runs, where any was recorded.
+    pub other_runs: Option<OtherRuns>,
+}
+
+/// How threads of other runs take their parts, and what rules keep there.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct OtherRuns {
+    /// How threads get their parts.
+    pub assignment: Assignment,
+    /// Local fraction with threads bound by their numbers.
+    pub by_number: f64,
+    /// Local fraction with each thread on the node of the part that it takes.
+    pub by_data: f64,
 }
 
 /// Rules, thread binding, and what they were made from.

@@ -20,7 +20,6 @@ pub use sharing_graph::SharingGraph;
 pub use virtual_nodes::{Placements, VirtualNodes, virtual_affinity};
 
 use crate::policies::Outside;
-use crate::rules::nodes_by_number;
 use crate::{PolicyError, ThreadBinding};
 use nodewise_analysis::{Affinity, Histogram, thread_numbers};
 use nodewise_machine::{CpuId, Machine};
@@ -140,7 +139,7 @@ impl ThreadBinding {
     /// The binding that makes `affinity` real: the CPU and node of each thread number.
     #[must_use]
     pub fn of(affinity: &Affinity, profile: &Profile) -> Self {
-        let nodes = nodes_by_number(profile, affinity);
+        let nodes = affinity.by_number(profile);
         let mut cpus = vec![CpuId(0); nodes.len()];
         for (number, cpu) in thread_numbers(profile).into_iter().zip(&affinity.cpus) {
             cpus[number as usize] = *cpu;

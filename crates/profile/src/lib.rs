@@ -16,6 +16,7 @@ mod ids;
 mod meta;
 mod migration;
 mod object;
+mod roles;
 mod sampling;
 mod thread;
 
@@ -24,6 +25,7 @@ pub use ids::{BASE_PAGE_SHIFT, BASE_PAGE_SIZE, ObjectId, PageNumber, RegionId, S
 pub use meta::{Coverage, FORMAT_VERSION, Meta, Observer};
 pub use migration::{Migration, MoveKind, Mover};
 pub use object::{Frame, Object, ObjectKind, Region, RegionKind, Site};
+pub use roles::TakenPart;
 pub use sampling::Sampling;
 pub use thread::Thread;
 
@@ -46,6 +48,8 @@ pub struct Profile {
     pub first_touches: Vec<FirstTouch>,
     /// Pages that moved while the program ran, ascending by time.
     pub migrations: Vec<Migration>,
+    /// Who took which part in other runs of the same command, ascending; empty where only one run was recorded.
+    pub taken: Vec<TakenPart>,
 }
 
 impl Profile {

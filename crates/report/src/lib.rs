@@ -19,6 +19,7 @@ mod markup;
 mod model;
 mod moves;
 mod page_show;
+mod roles;
 mod sampling;
 mod sweep_svg;
 mod table;
@@ -36,6 +37,7 @@ pub use nodewise_analysis::figures::{
     amount, and_more, between, bytes, count, gigabytes, noun, pages, percent, plural, ratio, seconds,
 };
 pub use page_show::{PageShow, page_show};
+pub use roles::{OtherRuns, Roles, sentence as roles_sentence, worth as other_runs_worth};
 pub use sampling::{Sampled, Sampling};
 pub use sweep_svg::{SweepPoint, sweep_svg};
 pub use table::{matrix_line, table};

@@ -4,6 +4,7 @@
 //! [`Report::page_size`].
 
 use crate::moves::{Migration, Moves};
+use crate::roles::{OtherRuns, Roles};
 use crate::sampling::{Sampled, Sampling};
 use nodewise_advise::{FirstTouched, UsedBy, Verdict};
 use nodewise_machine::Source;
@@ -49,6 +50,8 @@ pub struct Report {
     pub slices: Vec<Slice>,
     /// How often pages would have to move to stay where they are used most (Diener II-C).
     pub dynamicity: Dynamicity,
+    /// Which threads took which parts in other runs; `null` where none was recorded.
+    pub roles: Option<Roles>,
     /// What recorded moves amount to; `null` where nothing was moved or held back.
     pub moves: Option<Moves>,
     /// Recorded moves in order of time, the first 10,000.
@@ -219,6 +222,8 @@ pub struct Policy {
     pub local_fraction: f64,
     /// Where accesses are samples: least and largest share of the accesses that can be local; else `null`.
     pub local_range: Option<[f64; 2]>,
+    /// Local fractions that another run is expected to have; `null` where none was recorded.
+    pub other_runs: Option<OtherRuns>,
     /// Pages whose home differs from their first-touch node.
     pub migrations: u64,
     /// Predicted wall time, typical; `null` where accesses are samples, and so the next three.

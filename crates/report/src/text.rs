@@ -3,6 +3,7 @@
 mod coverage;
 mod moves;
 
+use crate::roles;
 use crate::table::table;
 use crate::{FewLines, Object, Policy, Report, Sampling, bytes, count, percent, ratio, seconds};
 pub use coverage::coverage;
@@ -51,6 +52,7 @@ pub fn write(report: &Report, screen: Screen) -> String {
         out.push_str(&writer.policies(report));
         writer.objects(&mut out, report);
     }
+    writer.roles(&mut out, report);
     writer.moves(&mut out, report);
     writer.trust(&mut out, report);
     out
@@ -244,6 +246,20 @@ impl Writer {
             let _ = writeln!(out, "{}", self.dim(&more));
         }
         self.few_lines(out, report, &shown);
+        out.push('\n');
+    }
+
+    /// How threads get their parts, and what that costs the policy that is recommended, else the best one.
+    fn roles(&self, out: &mut String, report: &Report) {
+        let Some(roles) = &report.roles else { return };
+        self.wrapped(out, "", &roles.sentence, str::to_owned);
+        let others = || report.policies.iter().skip(1);
+        let best = || others().max_by(|a, b| a.local_fraction.total_cmp(&b.local_fraction));
+        let policy = others().find(|p| report.recommends(p)).or_else(best);
+        let worth = policy.and_then(|p| roles::worth(&p.policy, p.other_runs.as_ref()?));
+        if let Some(worth) = worth.filter(|_| !report.has_one_node()) {
+            self.wrapped(out, "", &worth, str::to_owned);
+        }
         out.push('\n');
     }
 

@@ -50,7 +50,7 @@ pub use disjoint_placements::{DisjointPlacements, Places, random_placement};
 pub use latency_ratio::{latency_ratio, with_latency_ratio};
 pub use moving::{Moved, Moving, migration_seconds_per_gb};
 pub use parameters::{Parameters, Range, Scenario, Traffic, Varied};
-pub use prediction::{ControllerUse, LinkUse, Mapped, Prediction, ScenarioCost, Simulation};
+pub use prediction::{ControllerUse, LinkUse, Mapped, OtherRuns, Prediction, ScenarioCost, Simulation};
 pub use program_phases::ProgramPhases;
 pub use regions::RegionCost;
 pub use share::SliceShare;

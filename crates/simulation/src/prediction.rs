@@ -5,7 +5,7 @@ use crate::moving::Moved;
 use crate::regions::RegionCost;
 use crate::share::SliceShare;
 use crate::{MEMORY_BOUND, Parameters, Range, Scenario};
-use nodewise_analysis::{Measured, balance};
+use nodewise_analysis::{Expected, Measured, balance};
 use nodewise_machine::NodeId;
 
 /// Load on a memory controller.
@@ -82,6 +82,8 @@ pub struct Prediction {
     pub by_scenario: Vec<ScenarioCost>,
     /// Share of accesses to pages on the accessing thread's node.
     pub local_fraction: f64,
+    /// The same in other runs of the command, where those were recorded and the policy moves no pages.
+    pub other_runs: Option<OtherRuns>,
     /// Diener eq. 5, by home node.
     pub access_balance: f64,
     /// Page balance over nodes, 0 to 1 (Diener et al., eq. 3).
@@ -107,6 +109,15 @@ pub struct Prediction {
     pub slices: Vec<SliceShare>,
     /// What moved, under a policy that moves pages.
     pub moved: Option<Moved>,
+}
+
+/// Local fractions that other runs are expected to have, where threads may take other parts.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct OtherRuns {
+    /// Of all accesses.
+    pub all: Expected,
+    /// Of those to objects that maps reach.
+    pub mapped: Expected,
 }
 
 /// All mappings on one machine.

@@ -5,14 +5,14 @@ use crate::concurrency;
 use crate::counts::Memory;
 use crate::moving::{self, MoveCost, Moved, Moving, MovingPolicy, StepContext};
 use crate::phase::Load;
-use crate::prediction::{ControllerUse, LinkUse, Mapped, Prediction, ScenarioCost, Simulation};
+use crate::prediction::{ControllerUse, LinkUse, Mapped, OtherRuns, Prediction, ScenarioCost, Simulation};
 use crate::regions::{self};
 use crate::resources::Resources;
 use crate::share::SliceShare;
 use crate::sums::Sums;
 use crate::tally::{Moves, SliceTally, slots};
 use crate::{Parameters, Range, Scenario};
-use nodewise_analysis::{Measured, Metrics, access_matrix, balance, measure};
+use nodewise_analysis::{Measured, Metrics, PageView, Roles, access_matrix, balance, measure};
 use nodewise_machine::{Machine, NodeId};
 use nodewise_placement::{Context, Mapping};
 use nodewise_profile::{ObjectId, Profile};
@@ -38,6 +38,8 @@ pub(crate) struct Run<'a> {
     mappable: Vec<bool>,
     tracks: Vec<MovingPolicy>,
     memories: Vec<Memory>,
+    /// Who took which part in other runs, if any was recorded.
+    roles: Option<Roles>,
 }
 
 impl<'a> Run<'a> {
@@ -84,6 +86,7 @@ impl<'a> Run<'a> {
             mappable,
             tracks,
             memories,
+            roles: Roles::of(context.profile),
         }
     }
 
@@ -237,6 +240,7 @@ impl<'a> Run<'a> {
                 .collect(),
             speedup: self.widened(each(&|s| ratio(baseline.ns[s], sums.ns[s]))),
             local_fraction: placed.local_fraction,
+            other_runs: self.mappings.get(policy).and_then(|m| self.other_runs(m)),
             access_balance: placed.access_balance,
             page_balance: placed.page_balance,
             mapped: self.really(placed.mapped, policy),
@@ -250,6 +254,23 @@ impl<'a> Run<'a> {
             slices: sums.slices.clone(),
             moved: placed.moved,
         }
+    }
+
+    fn other_runs(&self, mapping: &Mapping) -> Option<OtherRuns> {
+        let Context {
+            profile,
+            histogram,
+            affinity,
+            ..
+        } = self.context;
+        let roles = self.roles.as_ref()?;
+        let expected = |counts: &dyn Fn(&PageView<'_>) -> bool| {
+            roles.expected(profile, histogram, affinity, &mapping.nodes, counts)
+        };
+        Some(OtherRuns {
+            all: expected(&|_| true),
+            mapped: expected(&|page| is_mappable(profile, page.object)),
+        })
     }
 
     /// Locations of pages: of a mapping from the histogram, of a policy that moves them as followed; `first` are the

@@ -19,6 +19,8 @@ pub const MIN_ROWS: u64 = 1024;
 
 /// Largest number of threads: OpenMP numbers, and one for each other thread.
 pub const THREADS: u64 = 1 << 20;
+/// Largest number of other runs of a command that a profile is compared with.
+pub const RUNS: u32 = 1 << 10;
 /// Largest number of code regions: a counter's key has 19 bits for them.
 pub const REGIONS: usize = 1 << 19;
 /// log2 of the pages of an object: an address space of 57 bits.

@@ -24,6 +24,7 @@ mod reader;
 mod runs;
 mod table;
 mod tables;
+mod taken;
 mod validate;
 mod writer;
 
@@ -31,4 +32,5 @@ pub use bounds::THREADS;
 pub use error::{Error, ErrorKind, Result};
 pub use locate::{latest, unused};
 pub use reader::Reader;
+pub use taken::set_taken;
 pub use writer::Writer;

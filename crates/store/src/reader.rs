@@ -5,7 +5,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::manifest::{Group, Manifest, MetaOnDisk};
 use crate::table::Table;
 use crate::{bounds, tables, validate};
-use nodewise_profile::{Access, AccessSource, Meta, Profile};
+use nodewise_profile::{Access, AccessSource, Meta, Profile, TakenPart};
 use std::path::{Path, PathBuf};
 
 /// Rows handed to a visitor at a time: few enough to stay in the cache.
@@ -94,6 +94,11 @@ impl Reader {
     #[must_use]
     pub fn profile(&self) -> &Profile {
         &self.profile
+    }
+
+    /// Compares the profile with other runs than it says itself.
+    pub fn set_taken(&mut self, taken: Vec<TakenPart>) {
+        self.profile.taken = taken;
     }
 
     /// Gives the small tables away, when the accesses are no longer needed.

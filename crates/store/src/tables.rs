@@ -6,7 +6,7 @@ use crate::table::{Column, Entry, Kind, Schema, Table, TableWriter};
 use Kind::{Ascending, F64, MaybeF64, MaybeU32, Text, U32, U64};
 use nodewise_profile::{
     FirstTouch, Frame, Migration, Object, ObjectId, ObjectKind, PageNumber, Profile, Region, RegionId,
-    RegionKind, Site, SiteId, Slice, SliceId, Thread, ThreadId,
+    RegionKind, Site, SiteId, Slice, SliceId, TakenPart, Thread, ThreadId,
 };
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -75,8 +75,15 @@ const MIGRATIONS: &Schema = &[
     ("against", F64),
 ];
 
+const TAKEN_PARTS: &Schema = &[
+    ("run", U32),
+    ("part", MaybeU32),
+    ("thread", U32),
+    ("accesses", U64),
+];
+
 /// Names and schemas of the small tables, in the order of [`encode`] and [`decode`].
-const TABLES: [(&str, &Schema); 8] = [
+const TABLES: [(&str, &Schema); 9] = [
     ("objects", OBJECTS),
     ("object_parts", OBJECT_PARTS),
     ("threads", THREADS),
@@ -85,9 +92,12 @@ const TABLES: [(&str, &Schema); 8] = [
     ("sites", SITES),
     ("first_touch", FIRST_TOUCH),
     ("migrations", MIGRATIONS),
+    (TAKEN, TAKEN_PARTS),
 ];
-/// The only table that may be missing: profiles made before migrations were recorded lack it.
-const OPTIONAL: &str = "migrations";
+/// The table of what other runs have shown.
+pub const TAKEN: &str = "taken";
+/// Tables that may be missing: profiles made before these were recorded lack them.
+const OPTIONAL: [&str; 2] = ["migrations", TAKEN];
 
 /// Files of the small tables by table name, as the manifest lists them.
 pub type Entries = BTreeMap<String, Entry>;
@@ -97,11 +107,28 @@ pub type Entries = BTreeMap<String, Entry>;
 pub fn write(folder: &Path, suffix: &str, profile: &Profile, slices: &[Slice]) -> Result<Entries> {
     let mut entries = Entries::new();
     for ((name, schema), columns) in TABLES.into_iter().zip(encode(profile, slices)) {
-        let mut writer = TableWriter::create(folder, &format!("{name}{suffix}.parquet"), schema)?;
-        writer.append(&columns)?;
-        entries.insert(name.to_owned(), writer.finish()?);
+        entries.insert(
+            name.to_owned(),
+            write_table(folder, &file(name, suffix), schema, &columns)?,
+        );
     }
     Ok(entries)
+}
+
+/// Writes [`TAKEN`] alone.
+pub fn write_taken(folder: &Path, suffix: &str, rows: &[TakenPart]) -> Result<Entry> {
+    write_table(folder, &file(TAKEN, suffix), TAKEN_PARTS, &taken(rows))
+}
+
+/// The file name of a table.
+pub fn file(name: &str, suffix: &str) -> String {
+    format!("{name}{suffix}.parquet")
+}
+
+fn write_table(folder: &Path, file: &str, schema: &Schema, columns: &[Column]) -> Result<Entry> {
+    let mut writer = TableWriter::create(folder, file, schema)?;
+    writer.append(columns)?;
+    writer.finish()
 }
 
 /// Reads the small tables; the profile's `meta` is left empty.
@@ -109,7 +136,7 @@ pub fn read(folder: &Path, entries: &Entries) -> Result<Profile> {
     let mut profile = Profile::default();
     for (name, schema) in TABLES {
         let entry = entries.get(name);
-        if entry.is_none() && name == OPTIONAL {
+        if entry.is_none() && OPTIONAL.contains(&name) {
             continue;
         }
         let entry = entry.ok_or_else(|| Error::damaged(folder, format!("it lists no table `{name}`")))?;
@@ -129,7 +156,7 @@ fn density(schema: &Schema) -> u64 {
     }
 }
 
-fn encode(p: &Profile, slices: &[Slice]) -> [Vec<Column>; 8] {
+fn encode(p: &Profile, slices: &[Slice]) -> [Vec<Column>; 9] {
     [
         objects(&p.objects),
         object_parts(&p.objects),
@@ -139,6 +166,7 @@ fn encode(p: &Profile, slices: &[Slice]) -> [Vec<Column>; 8] {
         sites(&p.sites),
         first_touches(&p.first_touches),
         migrations(&p.migrations),
+        taken(&p.taken),
     ]
 }
 
@@ -151,7 +179,8 @@ fn decode(table: &str, columns: &[Column], p: &mut Profile) -> std::result::Resu
         "slices" => p.slices = read_slices(columns)?,
         "sites" => p.sites = read_sites(columns)?,
         "first_touch" => p.first_touches = read_first_touches(columns),
-        _ => p.migrations = read_migrations(columns)?,
+        "migrations" => p.migrations = read_migrations(columns)?,
+        _ => p.taken = read_taken(columns),
     }
     Ok(())
 }
@@ -425,6 +454,25 @@ fn read_migrations(c: &[Column]) -> std::result::Result<Vec<Migration>, String> 
             home_count: c[9].maybe_f64()[i],
             against: c[10].f64()[i],
         })
+    };
+    (0..c[0].len()).map(row).collect()
+}
+
+fn taken(rows: &[TakenPart]) -> Vec<Column> {
+    vec![
+        u32s(rows, |t| t.run),
+        Column::MaybeU32(rows.iter().map(|t| t.part).collect()),
+        u32s(rows, |t| t.by),
+        u64s(rows, |t| t.accesses),
+    ]
+}
+
+fn read_taken(c: &[Column]) -> Vec<TakenPart> {
+    let row = |i: usize| TakenPart {
+        run: c[0].u32()[i],
+        part: c[1].maybe_u32()[i],
+        by: c[2].u32()[i],
+        accesses: c[3].u64()[i],
     };
     (0..c[0].len()).map(row).collect()
 }

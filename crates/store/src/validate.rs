@@ -2,7 +2,7 @@
 
 use crate::accounted::Accounted;
 use crate::bounds::{self, Room};
-use nodewise_profile::{Access, PageNumber, Profile, Slice};
+use nodewise_profile::{Access, PageNumber, Profile, Slice, TakenPart};
 
 /// The reason why a profile is refused.
 pub type Refusal = String;
@@ -33,7 +33,8 @@ pub fn tables(p: &Profile, slices: &[Slice]) -> Result<(), Refusal> {
         earlier = s.start_ns;
     }
     first_touches(p, slices.len())?;
-    migrations(p, slices.len())
+    migrations(p, slices.len())?;
+    taken(&p.taken)
 }
 
 fn first_touches(p: &Profile, slices: usize) -> Result<(), Refusal> {
@@ -83,6 +84,27 @@ fn migrations(p: &Profile, slices: usize) -> Result<(), Refusal> {
         if m.by.is_empty() || counts.iter().any(|c| !c.is_finite() || *c < 0.0) {
             return Err(format!("migration {i} has no reason, or an impossible one"));
         }
+    }
+    Ok(())
+}
+
+/// Checks what other runs are said to have done.
+pub fn taken(rows: &[TakenPart]) -> Result<(), Refusal> {
+    let mut sum = 0u64;
+    for (i, t) in rows.iter().enumerate() {
+        let numbers = [t.part.unwrap_or(0), t.by];
+        if t.run >= bounds::RUNS || numbers.iter().any(|n| u64::from(*n) >= bounds::THREADS) {
+            return Err(format!(
+                "row {i} of `taken` names a run or thread beyond any that there could be"
+            ));
+        }
+        let key = |t: &TakenPart| (t.run, t.part, t.by);
+        if i > 0 && key(t) <= key(&rows[i - 1]) {
+            return Err(format!("row {i} of `taken` is out of order, or there twice"));
+        }
+        sum = sum
+            .checked_add(t.accesses)
+            .ok_or("`taken` has counts beyond any that could have been made")?;
     }
     Ok(())
 }

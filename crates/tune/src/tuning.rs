@@ -36,6 +36,7 @@ impl Tuning {
             machine: options.machine.clone(),
             affinity: options.affinity.clone(),
             page_size: 0,
+            other_runs: Vec::new(),
             plain: None,
             plain_cpu: None,
         };

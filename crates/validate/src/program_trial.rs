@@ -212,6 +212,7 @@ impl Trying<'_> {
             machine: self.bench.machine_file.display().to_string(),
             affinity: AFFINITY.to_owned(),
             page_size: 0,
+            other_runs: Vec::new(),
             plain: None,
             plain_cpu: None,
         }

@@ -4,6 +4,7 @@ use crate::exit::Outcome;
 use crate::output::{self, say, write_file};
 use crate::selection::{self, tell};
 use anyhow::bail;
+use nodewise_analysis::Assignment;
 use nodewise_pipeline::{ASYM, Asym};
 use nodewise_placement::{Placement, recognise};
 use nodewise_report::{percent, plural};
@@ -56,6 +57,9 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
         );
     }
     say!("{}", summary(&recognised.placement));
+    if let Some(warning) = dependence(&recognised.placement) {
+        say!("{warning}");
+    }
     Ok(Outcome::Done)
 }
 
@@ -87,6 +91,20 @@ fn summary(placement: &Placement) -> String {
         percent(kept.rules_local),
         percent(kept.mapping_local),
     )
+}
+
+/// What a map by thread numbers is worth where threads take other parts in each run.
+fn dependence(placement: &Placement) -> Option<String> {
+    let other = placement.kept.other_runs?;
+    let (number, data) = (percent(other.by_number), percent(other.by_data));
+    let how = match other.assignment {
+        Assignment::Fixed => return None,
+        Assignment::Arrival => "take their parts in order of arrival",
+        Assignment::Dynamic => "take work as it comes",
+    };
+    Some(format!(
+        "threads {how}: in another run this map keeps {number} of the accesses local by their numbers, {data} by data"
+    ))
 }
 
 #[cfg(test)]

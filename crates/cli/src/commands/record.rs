@@ -3,6 +3,7 @@
 // Why: docs/decisions/structure.md
 
 mod faults;
+mod repeat;
 mod summary;
 
 use crate::exit::{Outcome, OwnFailure};
@@ -37,6 +38,11 @@ pub struct Arguments {
     /// what recording costs
     #[arg(long, value_name = "PATH", conflicts_with_all = ["recover", "pids"])]
     plain: Option<PathBuf>,
+    /// Record CMD N times, without output after the first, the threads beginning in another order each time: the profile
+    /// then says whether threads take the same parts in each run
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=100),
+          conflicts_with_all = ["recover", "pids"])]
+    repeat: u32,
     /// Make a profile of what an interrupted recording left in DIR
     #[arg(long, value_name = "DIR", conflicts_with_all = ["command", "output", "threads"])]
     recover: Option<PathBuf>,
@@ -75,6 +81,9 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
 fn record(arguments: &Arguments) -> anyhow::Result<Outcome> {
     let attach = !arguments.faults.pids.is_empty();
     match arguments.via {
+        Via::Faults if arguments.repeat > 1 => {
+            anyhow::bail!("--repeat: samples do not tell who takes which part; leave out --via")
+        }
         Via::Faults if arguments.plain.is_some() => {
             anyhow::bail!("--plain: samples at 2 % of the time are not calibrated; leave it out")
         }
@@ -103,6 +112,7 @@ fn record(arguments: &Arguments) -> anyhow::Result<Outcome> {
     let cpus = cpus();
     set_openmp(&mut command, arguments.threads, cpus);
     let bar = progress_bar();
+    let again = repeat::Again::of(&command, arguments.repeat)?;
     let plain = arguments.plain.as_deref();
     let plain = plain
         .map(|plain| plain_command(plain, arguments, &command))
@@ -125,7 +135,8 @@ fn record(arguments: &Arguments) -> anyhow::Result<Outcome> {
     );
     bar.finish_and_clear();
     let recorded = recorded?;
-    summary::recorded(&folder, &recorded, emulator.as_ref());
+    let roles = again.record(&folder, &recorded, arguments)?;
+    summary::recorded(&folder, &recorded, emulator.as_ref(), roles.as_deref());
     Ok(Outcome::Child(recorded.status))
 }
 

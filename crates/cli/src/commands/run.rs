@@ -9,13 +9,16 @@ mod warnings;
 use crate::exit::Outcome;
 use crate::launch::{Folder, cannot_start, check_objects, empty, failure, own_failure, preload};
 use crate::output;
-use nodewise_enforce::{Achieved, Binding, EnforceError, Host, Options, PageSize, Plan, Request, Watch};
+use nodewise_enforce::{
+    Achieved, Binding, EnforceError, Host, Options, PageSize, Plan, Request, Roles, Table, Watch,
+};
 use nodewise_linux::child::{Forwarding, shell_status};
 use nodewise_linux::mark;
+use nodewise_live::{FollowedThreads, ThreadFollower};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Longer than any program runs: our own accesses would be counted as the command's.
 const NEVER: Duration = Duration::from_secs(1 << 30);
@@ -32,6 +35,10 @@ pub struct Arguments {
     /// file:FILE, none
     #[arg(long, value_name = "T", default_value = "map")]
     bind: Binding,
+    /// How a thread is matched with its part of the data: `number`, `data` (by what it writes while it runs), auto: by
+    /// data unless the map says that parts are dealt by number
+    #[arg(long, value_name = "R", default_value = "auto", value_parser = roles)]
+    roles: Roles,
     /// Threads to run with: sets `OMP_NUM_THREADS` [default: `OMP_NUM_THREADS`, else the CPUs, else as recorded]
     #[arg(long, value_name = "N")]
     threads: Option<usize>,
@@ -67,6 +74,15 @@ fn page_size(text: &str) -> Result<PageSize, String> {
     }
 }
 
+fn roles(text: &str) -> Result<Roles, String> {
+    match text {
+        "auto" => Ok(Roles::Auto),
+        "number" => Ok(Roles::Number),
+        "data" => Ok(Roles::Data),
+        _ => Err(format!("`{text}`: known are auto, number, data")),
+    }
+}
+
 pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     check_files(arguments)?;
     let mut plan = plan(arguments).map_err(own_failure)?;
@@ -76,12 +92,12 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     }
     plan.objects = arguments.objects.as_deref().map(empty).transpose()?;
     let folder = Folder::new(&plan).map_err(own_failure)?;
-    let (status, watch) = execute(arguments, &plan, folder.path())?;
+    let (status, watch, followed) = execute(arguments, &plan, folder.path())?;
     let achieved = achieved(&plan, folder.path(), &watch);
     plan.note_unplaced(folder.path());
-    outcome::print(&plan, achieved.as_ref(), arguments.json)?;
+    outcome::print(&plan, achieved.as_ref(), followed.as_ref(), arguments.json)?;
     if let Some(path) = &arguments.summary {
-        document::Document::of(&plan, achieved.as_ref()).write(path)?;
+        document::Document::of(&plan, achieved.as_ref(), followed.as_ref()).write(path)?;
     }
     Ok(Outcome::Child(shell_status(status)))
 }
@@ -99,6 +115,7 @@ fn plan(arguments: &Arguments) -> Result<Plan, EnforceError> {
         binding: arguments.bind.clone(),
         threads: arguments.threads,
         page_size: arguments.page_size.unwrap_or(PageSize::Auto),
+        roles: arguments.roles,
     };
     Plan::new(&request, &host(arguments)?, &arguments.command, &options)
 }
@@ -124,28 +141,66 @@ fn host(arguments: &Arguments) -> Result<Host, EnforceError> {
     Host::this(&list.transpose()?.unwrap_or_default())
 }
 
-fn execute(arguments: &Arguments, plan: &Plan, folder: &Path) -> anyhow::Result<(ExitStatus, Watch)> {
+/// What following threads came to, or why they were not followed.
+type Followed = Result<FollowedThreads, String>;
+
+fn execute(
+    arguments: &Arguments,
+    plan: &Plan,
+    folder: &Path,
+) -> anyhow::Result<(ExitStatus, Watch, Option<Followed>)> {
     let mut command = Command::new(&arguments.command[0]);
     command.args(&arguments.command[1..]);
     let preload = plan.preloads().then(preload).transpose()?;
     plan.prepare(&mut command, preload.as_deref().unwrap_or(Path::new("")), folder);
-    let (mut watch, mut pause) = (Watch::default(), Duration::from_secs(1));
+    let mut inspection = Inspection {
+        table: plan.table.as_ref().filter(|_| plan.objects.is_none()),
+        watch: Watch::default(),
+        pause: Duration::from_secs(1),
+        due: Instant::now() + Duration::from_secs(1),
+    };
+    let follower = plan.table.as_ref().filter(|_| plan.follows);
+    let mut follower = follower.map(|table| ThreadFollower::new(table, folder.to_owned()));
     if plan.objects.is_some() {
         mark::before_exec(&mut command);
-        pause = NEVER;
     }
     let child = Forwarding::start(&mut command).map_err(|e| cannot_start(&arguments.command[0], &e))?;
-    let status = child.wait(pause, |_| {
-        if let (Some(table), None) = (&plan.table, &plan.objects) {
-            watch.look(folder, table);
-            pause = (pause * 2).min(Duration::from_secs(60));
-        }
-        pause
+    let status = child.wait(Duration::ZERO, |_| {
+        let follow = match &mut follower {
+            Some(Ok(follower)) => follower.step(),
+            _ => NEVER,
+        };
+        follow.min(inspection.step(folder))
     })?;
     if plan.objects.is_some() {
         mark::end();
     }
-    Ok((status, watch))
+    let followed = follower.map(|f| f.map(ThreadFollower::finish));
+    Ok((status, inspection.watch, followed))
+}
+
+/// Looks where pages are after 1, 2, 4 … seconds.
+struct Inspection<'a> {
+    table: Option<&'a Table>,
+    watch: Watch,
+    pause: Duration,
+    due: Instant,
+}
+
+impl Inspection<'_> {
+    /// Looks if it is time; when to be called again.
+    fn step(&mut self, folder: &Path) -> Duration {
+        let Some(table) = self.table else {
+            return NEVER;
+        };
+        let now = Instant::now();
+        if now >= self.due {
+            self.watch.look(folder, table);
+            self.pause = (self.pause * 2).min(Duration::from_secs(60));
+            self.due = now + self.pause;
+        }
+        self.due.saturating_duration_since(now)
+    }
 }
 
 fn achieved(plan: &Plan, folder: &Path, watch: &Watch) -> Option<Achieved> {

@@ -86,6 +86,7 @@ fn profiles(arguments: &Arguments) -> anyhow::Result<Vec<Followed<View>>> {
     };
     let second = arguments.against.as_ref().map(|folder| Selection {
         profile: Some(folder.clone()),
+        other_runs: Vec::new(),
         plain_cpu: None,
         ..first.clone()
     });

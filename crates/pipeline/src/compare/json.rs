@@ -63,6 +63,8 @@ struct Policy<'a> {
     speedup_range: [f64; 2],
     scenarios: Vec<ScenarioCost>,
     local_fraction: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    other_runs: Option<nodewise_report::OtherRuns>,
     access_balance: f64,
     page_balance: f64,
     mapped: Mapped<'a>,
@@ -264,6 +266,7 @@ fn policy<'a>(p: &'a Prediction, all: &[Scenario]) -> Policy<'a> {
         speedup_range: ends(p.speedup),
         scenarios: scenarios(p, all),
         local_fraction: p.local_fraction,
+        other_runs: p.other_runs.map(Into::into),
         access_balance: p.access_balance,
         page_balance: p.page_balance,
         mapped: Mapped {

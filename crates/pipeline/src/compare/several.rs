@@ -186,6 +186,7 @@ impl Program {
             machine: machine.to_owned(),
             affinity: "compact".into(),
             page_size: question.selection.page_size,
+            other_runs: Vec::new(),
             plain: None,
             plain_cpu: None,
         };

@@ -2,8 +2,6 @@
 
 use super::{Distribution, Placement};
 use crate::{Context, Mapping, ObjectPage};
-use nodewise_analysis::{Affinity, thread_numbers};
-use nodewise_machine::NodeId;
 use nodewise_profile::{Object, PageNumber, Profile};
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -36,7 +34,7 @@ pub fn apply(placement: &Placement, context: &Context<'_>) -> (Mapping, Applied)
         machine,
     } = *context;
     let placement = placement.folded(machine.node_count() as u32);
-    let threads = nodes_by_number(profile, affinity);
+    let threads = affinity.by_number(profile);
     let rules = rule_of_objects(&placement, profile);
     let mut nodes = context.first_touch();
     let mut applied = Applied {
@@ -99,16 +97,6 @@ pub(crate) fn object_page(object: &Object, page: PageNumber, shift: u32) -> Obje
         turn: (page.virtual_number() >> shift) - (object.first_page.virtual_number() >> shift),
         thread: object.thread.0,
     }
-}
-
-/// The node of thread number i: its OpenMP number, else its ordinal.
-pub(crate) fn nodes_by_number(profile: &Profile, affinity: &Affinity) -> Vec<NodeId> {
-    let numbers = thread_numbers(profile);
-    let mut nodes = vec![NodeId(0); numbers.iter().max().map_or(0, |n| *n as usize + 1)];
-    for (number, node) in numbers.into_iter().zip(&affinity.nodes) {
-        nodes[number as usize] = *node;
-    }
-    nodes
 }
 
 impl Placement {

@@ -1,6 +1,7 @@
 //! Reads and writes placements as TOML.
 
-use super::{Distribution, Kept, Placement, Rule, Run, Selector, ThreadBinding};
+use super::{Distribution, Kept, OtherRuns, Placement, Rule, Run, Selector, ThreadBinding};
+use nodewise_analysis::Assignment;
 use nodewise_machine::{CpuId, NodeId};
 use nodewise_profile::{BASE_PAGE_SIZE, ObjectKind};
 use serde::Deserialize;
@@ -43,6 +44,15 @@ struct KeptForm {
     mapping_local: f64,
     rules_local: f64,
     transferable_local: f64,
+    other_runs: Option<OtherRunsForm>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct OtherRunsForm {
+    assignment: String,
+    by_number: f64,
+    by_data: f64,
 }
 
 #[derive(Deserialize)]
@@ -138,6 +148,7 @@ impl Placement {
         writeln!(out, "[kept]\nmapping_local = {:?}", self.kept.mapping_local)?;
         writeln!(out, "rules_local = {:?}", self.kept.rules_local)?;
         writeln!(out, "transferable_local = {:?}", self.kept.transferable_local)?;
+        self.write_other_runs(out)?;
         writeln!(
             out,
             "\n# Where thread i (its OpenMP number, else its ordinal) runs."
@@ -152,6 +163,29 @@ impl Placement {
             out,
             "nodes = {:?}",
             self.binding.nodes.iter().map(|n| n.0).collect::<Vec<_>>()
+        )
+    }
+
+    fn write_other_runs(&self, out: &mut String) -> std::fmt::Result {
+        let Some(other) = self.kept.other_runs else {
+            return Ok(());
+        };
+        let how = match other.assignment {
+            Assignment::Fixed => "by number",
+            Assignment::Arrival => "in order of arrival",
+            Assignment::Dynamic => "as work comes",
+        };
+        writeln!(
+            out,
+            "\n# In other runs, whose threads take their parts {how}: with threads bound by number, and each on\n\
+             # the node of its part."
+        )?;
+        writeln!(
+            out,
+            "[kept.other_runs]\nassignment = \"{}\"\nby_number = {:?}\nby_data = {:?}",
+            other.assignment.name(),
+            other.by_number,
+            other.by_data
         )
     }
 
@@ -253,6 +287,7 @@ impl FileForm {
             mapping_local: fraction(self.kept.mapping_local)?,
             rules_local: fraction(self.kept.rules_local)?,
             transferable_local: fraction(self.kept.transferable_local)?,
+            other_runs: self.kept.other_runs.map(OtherRunsForm::check).transpose()?,
         };
         let nodes = self.nodes;
         let rules = self.rule.into_iter().enumerate();
@@ -273,6 +308,22 @@ impl FileForm {
             default: distribution(&self.default, nodes)?,
             rules,
             kept,
+        })
+    }
+}
+
+impl OtherRunsForm {
+    fn check(self) -> Result<OtherRuns, PlacementError> {
+        let known = Assignment::from_name(&self.assignment);
+        Ok(OtherRuns {
+            assignment: known.ok_or_else(|| {
+                PlacementError(format!(
+                    "kept.other_runs: unknown assignment `{}`; known: fixed, arrival, dynamic",
+                    self.assignment
+                ))
+            })?,
+            by_number: fraction(self.by_number)?,
+            by_data: fraction(self.by_data)?,
         })
     }
 }
@@ -431,6 +482,11 @@ mod tests {
                 mapping_local: 0.97,
                 rules_local: 0.96,
                 transferable_local: 1.0 / 3.0,
+                other_runs: Some(OtherRuns {
+                    assignment: Assignment::Arrival,
+                    by_number: 0.01,
+                    by_data: 0.96,
+                }),
             },
         }
     }
@@ -470,6 +526,10 @@ mod tests {
                 "page_size = 4095: must be a power of two from 4096",
             ),
             (("0.97", "nan"), "kept: NaN is not a fraction"),
+            (
+                ("\"arrival\"", "\"luck\""),
+                "kept.other_runs: unknown assignment `luck`; known: fixed, arrival, dynamic",
+            ),
             (("0, 0, 1, 1", "0, 0, 1"), "binding: 4 cpus but 3 nodes"),
             (
                 ("\"heap\"", "\"heaps\""),

@@ -2,11 +2,11 @@
 
 use super::candidates::{Scene, candidates, simplest};
 use super::samples::{Group, Piece, groups, name};
-use super::{Distribution, Kept, Placement, Rule, Selector, ThreadBinding, apply, nodes_by_number};
+use super::{Distribution, Kept, OtherRuns, Placement, Rule, Selector, ThreadBinding, apply};
 use crate::policies::weighted_round;
 use crate::{Context, Mapping};
 use nodewise_analysis::figures::{bytes, percent};
-use nodewise_analysis::measure;
+use nodewise_analysis::{Roles, measure};
 use nodewise_machine::NodeId;
 use nodewise_profile::BASE_PAGE_SIZE;
 
@@ -45,7 +45,7 @@ pub fn recognise(context: &Context<'_>, mapping: &Mapping) -> Recognised {
         machine,
     } = *context;
     let first_touch = context.first_touch();
-    let threads = nodes_by_number(profile, affinity);
+    let threads = affinity.by_number(profile);
     let weighted = weighted_round(machine);
     let scene = Scene {
         threads: &threads,
@@ -83,14 +83,25 @@ fn kept(context: &Context<'_>, mapping: &Mapping, placement: &Placement) -> Kept
         machine,
     } = *context;
     // Four digits are what people read and files should hold.
+    let rounded = |share: f64| (share * 1e4).round() / 1e4;
     let local = |nodes: &[NodeId]| {
         let measured = measure(profile, histogram, affinity, nodes, machine.node_count());
-        (measured.program.local_fraction() * 1e4).round() / 1e4
+        rounded(measured.program.local_fraction())
     };
+    let ruled = apply(placement, context).0.nodes;
+    let other_runs = Roles::of(profile).map(|roles| {
+        let expected = roles.expected(profile, histogram, affinity, &ruled, |_| true);
+        OtherRuns {
+            assignment: roles.assignment,
+            by_number: rounded(expected.by_number),
+            by_data: rounded(expected.by_data),
+        }
+    });
     Kept {
         mapping_local: local(&mapping.nodes),
-        rules_local: local(&apply(placement, context).0.nodes),
+        rules_local: local(&ruled),
         transferable_local: local(&apply(&placement.without_runs(), context).0.nodes),
+        other_runs,
     }
 }
 

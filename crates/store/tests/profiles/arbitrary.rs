@@ -2,9 +2,11 @@
 
 use nodewise_profile::{
     Access, Coverage, FirstTouch, Frame, Meta, Migration, Object, ObjectId, ObjectKind, Observer, PageNumber,
-    Profile, Region, RegionId, RegionKind, Sampling, Site, SiteId, Slice, SliceId, Thread, ThreadId,
+    Profile, Region, RegionId, RegionKind, Sampling, Site, SiteId, Slice, SliceId, TakenPart, Thread,
+    ThreadId,
 };
 use proptest::collection::vec;
+use proptest::option;
 use proptest::prelude::*;
 
 /// A profile and the rows of each of its slices.
@@ -193,6 +195,16 @@ fn migration() -> impl Strategy<Value = Migration> {
         )
 }
 
+fn taken() -> impl Strategy<Value = TakenPart> {
+    let numbers = (0u32..3, option::of(0..TABLES), 0..TABLES, any::<u32>());
+    numbers.prop_map(|(run, part, by, accesses)| TakenPart {
+        run,
+        part,
+        by,
+        accesses: accesses.into(),
+    })
+}
+
 pub fn recording() -> impl Strategy<Value = Recording> {
     let n = TABLES as usize;
     let sites = vec(vec(frame(), 0..4).prop_map(|frames| Site { frames }), n);
@@ -203,15 +215,23 @@ pub fn recording() -> impl Strategy<Value = Recording> {
         sites,
         vec(touch(), 0..9),
         vec(migration(), 0..9),
+        vec(taken(), 0..9),
     );
     (meta(), tables, vec(vec(row(), 0..20), 1..6)).prop_map(
-        |(meta, (objects, threads, regions, sites, mut first_touches, mut migrations), mut slices)| {
+        |(
+            meta,
+            (objects, threads, regions, sites, mut first_touches, mut migrations, mut taken),
+            mut slices,
+        )| {
             let mut page = PageNumber(3);
             for t in &mut first_touches {
                 t.page = page;
                 page = page.offset(u64::from(t.len) + 1);
             }
             migrations.sort_by_key(|m| m.time_ns);
+            let key = |t: &TakenPart| (t.run, t.part, t.by);
+            taken.sort_by_key(key);
+            taken.dedup_by_key(|t| key(t));
             for rows in &mut slices {
                 rows.sort_by_key(|a| (a.page, a.thread, a.region));
             }
@@ -230,6 +250,7 @@ pub fn recording() -> impl Strategy<Value = Recording> {
                     sites,
                     first_touches,
                     migrations,
+                    taken,
                 },
                 slices,
             )

@@ -6,9 +6,9 @@ mod hostile;
 use arbitrary::{Recording, recording};
 use nodewise_profile::{
     Access, AccessSource, Meta, Migration, Object, ObjectId, PageNumber, Profile, Region, RegionId, Site,
-    Slice, SliceId, Thread, ThreadId,
+    Slice, SliceId, TakenPart, Thread, ThreadId,
 };
-use nodewise_store::{Error, ErrorKind, Reader, Writer, latest, unused};
+use nodewise_store::{Error, ErrorKind, Reader, Writer, latest, set_taken, unused};
 use proptest::prelude::*;
 use std::fs;
 use std::num::NonZeroUsize;
@@ -393,7 +393,7 @@ fn moves_that_cannot_have_happened_are_refused() {
 }
 
 #[test]
-fn a_profile_from_before_there_were_moves_has_none() {
+fn a_profile_from_before_there_were_moves_or_other_runs_has_none() {
     let folder = Folder::new();
     write(&folder.profile(), &small(), 0, true);
     let manifest = folder.profile().join("manifest.json");
@@ -402,15 +402,36 @@ fn a_profile_from_before_there_were_moves_has_none() {
     for key in ["crc32", "sampling", "held_back", "kernel_migrations"] {
         object.remove(key).unwrap();
     }
-    object["tables"]
-        .as_object_mut()
-        .unwrap()
-        .remove("migrations")
-        .unwrap();
+    for table in ["migrations", "taken"] {
+        let tables = object["tables"].as_object_mut().unwrap();
+        tables.remove(table).unwrap();
+        fs::remove_file(folder.profile().join(format!("{table}.parquet"))).unwrap();
+    }
     fs::write(&manifest, value.to_string()).unwrap();
-    fs::remove_file(folder.profile().join("migrations.parquet")).unwrap();
     let (profile, _) = read_all(&folder.profile()).unwrap();
     assert!(profile.migrations.is_empty() && profile.meta.kernel_migrations.is_none());
+    assert!(profile.taken.is_empty());
+}
+
+#[test]
+fn what_other_runs_have_shown_is_added_to_a_profile_and_replaced() {
+    let folder = Folder::new();
+    write(&folder.profile(), &small(), 0, true);
+    let taken = |by| TakenPart {
+        run: 1,
+        part: Some(0),
+        by,
+        accesses: 9,
+    };
+    for rows in [vec![taken(1)], vec![taken(0), taken(1)], vec![]] {
+        set_taken(&folder.profile(), &rows).unwrap();
+        assert_eq!(read_all(&folder.profile()).unwrap().0.taken, rows);
+        let files = fs::read_dir(folder.profile()).unwrap().flatten();
+        let kept = files.filter(|f| f.file_name().to_string_lossy().starts_with("taken"));
+        assert_eq!(kept.count(), 1, "the one before is removed");
+    }
+    let refused = set_taken(&folder.profile(), &[taken(1), taken(1)]).unwrap_err();
+    assert!(refused.to_string().contains("there twice"), "{refused}");
 }
 
 #[test]

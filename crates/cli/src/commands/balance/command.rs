@@ -5,7 +5,7 @@ use super::{Arguments, settings};
 use crate::exit::Outcome;
 use crate::launch::{Folder, cannot_start, empty, failure, own_failure, preload};
 use crate::output::say;
-use nodewise_enforce::{Binding, Holder, Host, Options, PageSize, Plan, Request};
+use nodewise_enforce::{Binding, Holder, Host, Options, PageSize, Plan, Request, Roles};
 use nodewise_linux::child::{self, Forwarding, shell_status};
 use nodewise_linux::clock;
 use nodewise_linux::mark;
@@ -82,6 +82,7 @@ fn plan(arguments: &Arguments, words: &[OsString]) -> Result<Plan, nodewise_enfo
         binding: arguments.bind.clone(),
         threads: arguments.threads.map(|n| n as usize),
         page_size: PageSize::Auto,
+        roles: Roles::Number,
     };
     let mut plan = Plan::new(&Request::FirstTouch, &Host::this(&[])?, words, &options)?;
     if options.binding == Binding::None {

@@ -10,7 +10,9 @@ use std::path::Path;
 const CRASHES: [u8; 6] = [132, 133, 134, 135, 136, 139];
 
 /// Prints the summary of a program that counted its accesses.
-pub fn recorded(folder: &Path, recorded: &Recorded, emulator: Option<&Emulator>) {
+///
+/// `roles` is what repetitions have shown.
+pub fn recorded(folder: &Path, recorded: &Recorded, emulator: Option<&Emulator>, roles: Option<&str>) {
     let profile = &recorded.profile;
     if !recorded.any_announced {
         say!(
@@ -46,6 +48,9 @@ pub fn recorded(folder: &Path, recorded: &Recorded, emulator: Option<&Emulator>)
     say!("{}", time(recorded));
     if let Some(plain) = &recorded.plain {
         say!("{}", compared(plain, recorded));
+    }
+    if let Some(roles) = roles {
+        say!("{roles}");
     }
     if recorded.dropped > 0 {
         say!(

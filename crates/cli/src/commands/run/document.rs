@@ -2,6 +2,7 @@
 
 use crate::output;
 use nodewise_enforce::{Achieved, Plan, RuleAchieved};
+use nodewise_live::FollowedThreads;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -12,6 +13,19 @@ pub struct Document<'a> {
     #[serde(flatten)]
     plan: Planned<'a>,
     achieved: Option<Placed<'a>>,
+    followed: Option<Followed>,
+}
+
+/// What following threads to their data came to.
+#[derive(Serialize)]
+struct Followed {
+    looks: u32,
+    threads_known: usize,
+    moves: u32,
+    found_after_seconds: Option<f64>,
+    cost_seconds: f64,
+    cpu_seconds: f64,
+    refused: Option<String>,
 }
 
 /// What `run --dry-run` shows: the resolved rules and the environment they are handed over in.
@@ -77,10 +91,11 @@ struct Pages<'a> {
 }
 
 impl<'a> Document<'a> {
-    pub fn of(plan: &'a Plan, achieved: Option<&'a Achieved>) -> Self {
+    pub fn of(plan: &'a Plan, achieved: Option<&'a Achieved>, followed: Option<&super::Followed>) -> Self {
         Self {
             plan: Planned::of(plan),
             achieved: achieved.map(|a| Placed::of(plan, a)),
+            followed: followed.map(Followed::of),
         }
     }
 
@@ -88,6 +103,24 @@ impl<'a> Document<'a> {
     pub fn write(&self, path: &Path) -> anyhow::Result<()> {
         let text = serde_json::to_string_pretty(self)? + "\n";
         output::replace_file(path, &text).map_err(|e| super::failure(125, format!("{e:#}")))
+    }
+}
+
+impl Followed {
+    fn of(found: &super::Followed) -> Self {
+        let (found, refused) = match found {
+            Ok(found) => (found.clone(), found.refused.clone()),
+            Err(why) => (FollowedThreads::default(), Some(why.clone())),
+        };
+        Self {
+            looks: found.looks,
+            threads_known: found.known,
+            moves: found.moves,
+            found_after_seconds: found.found_after.map(|t| t.as_secs_f64()),
+            cost_seconds: found.cost.as_secs_f64(),
+            cpu_seconds: found.cpu.as_secs_f64(),
+            refused,
+        }
     }
 }
 

@@ -27,6 +27,9 @@ pub fn lines(plan: &Plan) -> Vec<String> {
             plan.threads.name
         ),
     });
+    if plan.follows {
+        lines.push("roles    by data: threads go where the pages are that they write".into());
+    }
     lines.extend(plan.policy.iter().map(|p| format!("policy   {p}")));
     lines.extend(
         plan.environment

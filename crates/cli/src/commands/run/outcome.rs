@@ -17,13 +17,21 @@ pub fn print_plan(plan: &Plan, as_json: bool) -> anyhow::Result<()> {
 }
 
 /// What was achieved, on standard error: where that cannot be written, the program's status still counts.
-pub fn print(plan: &Plan, achieved: Option<&Achieved>, as_json: bool) -> anyhow::Result<()> {
+pub fn print(
+    plan: &Plan,
+    achieved: Option<&Achieved>,
+    followed: Option<&super::Followed>,
+    as_json: bool,
+) -> anyhow::Result<()> {
     if as_json {
-        let document = serde_json::to_string(&Document::of(plan, achieved))? + "\n";
+        let document = serde_json::to_string(&Document::of(plan, achieved, followed))? + "\n";
         let _ = std::io::stderr().write_all(document.as_bytes());
         return Ok(());
     }
     lines(plan, achieved)
+        .into_iter()
+        .chain(followed.and_then(followed_line))
+        .collect::<Vec<_>>()
         .iter()
         .for_each(|line| output::message(line));
     Ok(())
@@ -91,6 +99,36 @@ fn achieved_lines(plan: &Plan, achieved: &Achieved) -> Vec<String> {
         ));
     }
     lines
+}
+
+/// Which threads were sent to their data.
+fn followed_line(followed: &super::Followed) -> Option<String> {
+    let found = match followed {
+        Ok(found) => found,
+        Err(why) => {
+            return Some(format!(
+                "threads are where their numbers put them, not by data: {why}"
+            ));
+        }
+    };
+    if let Some(why) = &found.refused {
+        return Some(format!("threads were not sent to their data: {why}"));
+    }
+    if found.looks == 0 {
+        return None;
+    }
+    let cost = found.cost.as_secs_f64() / found.cpu.as_secs_f64().max(0.01);
+    let found_after = found
+        .found_after
+        .map(|t| format!(", after {:.2} s", t.as_secs_f64()));
+    Some(format!(
+        "{} seen at work on the data of one node{}; {} to it in {} ({} of its CPU time)",
+        plural(found.known, "thread"),
+        found_after.unwrap_or_default(),
+        plural(found.moves as usize, "move"),
+        plural(found.looks as usize, "look"),
+        percent(cost)
+    ))
 }
 
 /// Blocks by thread are dealt to the threads planned: the user should know if others came. OpenMP

@@ -1,0 +1,309 @@
+//! Roles: whether the threads of another run take the same parts of the work, and what a placement is worth there.
+//!
+//! A map binds data to threads by their numbers. That holds in another run where the program deals its work by number. Where
+//! threads take parts in order of arrival, thread 3 of the next run may have the part of thread 7. So two runs are
+//! compared: a *part* is what one thread of the recorded run did, the pages of which it made more than half of the
+//! accesses, and the threads of the other run are matched with parts by the pages that they access.
+
+use crate::{Affinity, Histogram, PageView, thread_numbers};
+use nodewise_machine::NodeId;
+use nodewise_profile::{Object, ObjectKind, PageNumber, Profile, TakenPart};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+/// How the threads of a program get their parts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Assignment {
+    /// By their numbers: the same thread has the same part in each run.
+    Fixed,
+    /// In order of arrival: each part has one thread, another one in each run.
+    Arrival,
+    /// Piece by piece while the program runs: most of a thread's accesses are to the parts of several others.
+    Dynamic,
+}
+
+impl Assignment {
+    /// The stable name used in reports, maps and JSON.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Fixed => "fixed",
+            Self::Arrival => "arrival",
+            Self::Dynamic => "dynamic",
+        }
+    }
+
+    /// The assignment with this name.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        [Self::Fixed, Self::Arrival, Self::Dynamic]
+            .into_iter()
+            .find(|a| a.name() == name)
+    }
+}
+
+/// What numbering may lose against matching by data before threads are said to come in order of arrival.
+const LOST: f64 = 0.05;
+/// Agreement beyond chance (Cohen's kappa) from which parts are said to have one thread each.
+const AGREED: f64 = 0.5;
+
+/// The threads of other runs, matched with the parts of the recorded one.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Roles {
+    /// Number of other runs.
+    pub runs: u32,
+    /// How threads get their parts.
+    pub assignment: Assignment,
+    /// The share of the accesses to parts that the thread of the same number made, mean over the runs.
+    pub by_number: f64,
+    /// The share that the matched threads made, mean over the runs.
+    pub by_data: f64,
+    /// The share that matched threads would have made if each had taken work without regard to parts.
+    pub by_chance: f64,
+    /// The share of all accesses that went to parts.
+    pub in_parts: f64,
+    players: BTreeMap<u32, Vec<Player>>,
+}
+
+/// A thread that has a part in another run.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Player {
+    /// Its number.
+    by: u32,
+    /// The part that it is matched with: where it is by data.
+    matched: u32,
+    /// Its share of the accesses to the part, over all runs.
+    share: f64,
+}
+
+/// Local fractions that another run is expected to have under a mapping.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Expected {
+    /// With threads bound by their numbers.
+    pub by_number: f64,
+    /// With each thread on the node of the part that it takes.
+    pub by_data: f64,
+}
+
+impl Roles {
+    /// What a profile says about its threads; `None` where no other run was recorded, or none of its objects was found
+    /// again there.
+    #[must_use]
+    pub fn of(profile: &Profile) -> Option<Self> {
+        let runs: BTreeSet<u32> = profile.taken.iter().map(|t| t.run).collect();
+        let all: u64 = profile.taken.iter().map(|t| t.accesses).sum();
+        let mut roles = Self {
+            runs: runs.len() as u32,
+            assignment: Assignment::Fixed,
+            by_number: 0.0,
+            by_data: 0.0,
+            by_chance: 0.0,
+            in_parts: 0.0,
+            players: BTreeMap::new(),
+        };
+        for run in &runs {
+            let cells: Vec<(u32, u32, u64)> = profile
+                .taken
+                .iter()
+                .filter(|t| t.run == *run && t.accesses > 0)
+                .filter_map(|t| Some((t.part?, t.by, t.accesses)))
+                .collect();
+            roles.add(&cells);
+        }
+        if all == 0 {
+            return None;
+        }
+        let seen = roles.in_parts.max(1.0);
+        roles.in_parts /= all as f64;
+        roles.by_number /= seen;
+        roles.by_data /= seen;
+        roles.by_chance /= seen;
+        let agreed = roles.by_data - roles.by_chance >= AGREED * (1.0 - roles.by_chance);
+        roles.assignment = match roles {
+            _ if roles.in_parts == 0.0 || !agreed => Assignment::Dynamic,
+            _ if roles.by_number >= (1.0 - LOST) * roles.by_data => Assignment::Fixed,
+            _ => Assignment::Arrival,
+        };
+        for players in roles.players.values_mut() {
+            let sum: f64 = players.iter().map(|p| p.share).sum();
+            players.iter_mut().for_each(|p| p.share /= sum);
+        }
+        Some(roles)
+    }
+
+    /// Adds a run: how often each part was accessed by whom. Sums stay undivided until all runs are in.
+    fn add(&mut self, cells: &[(u32, u32, u64)]) {
+        let matched = matched(cells);
+        self.by_chance += chance(cells);
+        for &(part, by, accesses) in cells {
+            let share = accesses as f64;
+            let own = matched.get(&by).copied().unwrap_or(by);
+            self.in_parts += share;
+            self.by_number += if part == by { share } else { 0.0 };
+            self.by_data += if part == own { share } else { 0.0 };
+            self.players.entry(part).or_default().push(Player {
+                by,
+                matched: own,
+                share,
+            });
+        }
+    }
+
+    /// The local fractions of another run, of the accesses to pages that `counts`, with pages where `homes` has them: what
+    /// a thread of the recorded run accessed is accessed by those that have its part in other runs.
+    #[must_use]
+    pub fn expected(
+        &self,
+        profile: &Profile,
+        histogram: &Histogram,
+        affinity: &Affinity,
+        homes: &[NodeId],
+        counts: impl Fn(&PageView<'_>) -> bool,
+    ) -> Expected {
+        let nodes = affinity.by_number(profile);
+        let node = |number: u32| nodes.get(number as usize).copied();
+        let numbers = thread_numbers(profile);
+        // Of each thread of the recorded run: on which nodes others make its accesses.
+        let of_part = |part: u32, on: &dyn Fn(&Player) -> u32| -> BTreeMap<NodeId, f64> {
+            let mut shares = BTreeMap::new();
+            match self.players.get(&part) {
+                Some(players) => players.iter().for_each(|p| {
+                    if let Some(node) = node(on(p)) {
+                        *shares.entry(node).or_default() += p.share;
+                    }
+                }),
+                None => shares.extend(node(part).map(|n| (n, 1.0))),
+            }
+            shares
+        };
+        let by = |on: &dyn Fn(&Player) -> u32| {
+            let of: Vec<_> = numbers.iter().map(|part| of_part(*part, on)).collect();
+            let (mut sum, mut local) = (0.0, 0.0);
+            for page in histogram.iter().filter(|page| counts(page)) {
+                for entry in page.entries {
+                    let accesses = entry.accesses() as f64;
+                    sum += accesses;
+                    local += accesses * of[entry.thread.index()].get(&homes[page.index]).unwrap_or(&0.0);
+                }
+            }
+            if sum > 0.0 { local / sum } else { 1.0 }
+        };
+        Expected {
+            by_number: by(&|p| p.by),
+            by_data: by(&|p| p.matched),
+        }
+    }
+}
+
+/// The part of each thread: pairs of a part and a thread in descending order of accesses, each taken if neither is
+/// taken yet. Where each thread makes most of its accesses in one part this is the best matching.
+fn matched(cells: &[(u32, u32, u64)]) -> BTreeMap<u32, u32> {
+    let mut cells = cells.to_vec();
+    // Of equals, the thread of the same number: a tie is no change.
+    cells.sort_by_key(|&(part, by, accesses)| (std::cmp::Reverse(accesses), part != by, part, by));
+    let (mut parts, mut of) = (BTreeSet::new(), BTreeMap::new());
+    for (part, by, _) in cells {
+        if !of.contains_key(&by) && parts.insert(part) {
+            of.insert(by, part);
+        }
+    }
+    of
+}
+
+/// Accesses that matched threads would make if parts and threads were independent.
+fn chance(cells: &[(u32, u32, u64)]) -> f64 {
+    let (mut parts, mut threads): (BTreeMap<u32, f64>, BTreeMap<u32, f64>) = Default::default();
+    for &(part, by, accesses) in cells {
+        *parts.entry(part).or_default() += accesses as f64;
+        *threads.entry(by).or_default() += accesses as f64;
+    }
+    let descending = |sums: BTreeMap<u32, f64>| {
+        let mut sums: Vec<f64> = sums.into_values().collect();
+        sums.sort_by(|a, b| b.total_cmp(a));
+        sums
+    };
+    let (parts, threads) = (descending(parts), descending(threads));
+    let all: f64 = parts.iter().sum();
+    parts.iter().zip(&threads).map(|(p, t)| p * t).sum::<f64>() / all.max(1.0)
+}
+
+/// What finds an object again in another run; the thread that allocated it may be another one there.
+type Key<'a> = (u16, ObjectKind, String, &'a str, u32, u64);
+
+/// First page of each object that can be found again: those that have their key alone.
+fn keys(profile: &Profile) -> HashMap<Key<'_>, PageNumber> {
+    let sites: Vec<String> = profile.sites.iter().map(ToString::to_string).collect();
+    let mut found: HashMap<Key<'_>, Option<PageNumber>> = HashMap::new();
+    for object in profile.objects.iter().filter(|o| o.kind.is_mappable()) {
+        found
+            .entry(key(object, &sites))
+            .and_modify(|first| *first = None)
+            .or_insert(Some(object.first_page));
+    }
+    found
+        .into_iter()
+        .filter_map(|(key, first)| Some((key, first?)))
+        .collect()
+}
+
+fn key<'a>(object: &'a Object, sites: &[String]) -> Key<'a> {
+    let site = sites.get(object.site.index()).cloned().unwrap_or_default();
+    (
+        object.first_page.process(),
+        object.kind,
+        site,
+        &object.name,
+        object.sequence,
+        object.pages,
+    )
+}
+
+/// Who took which part of a recorded run in another one of the same command, the rows of which are numbered `run`.
+/// Histograms are of base pages. Objects of another size, and those that several threads allocate at one site, are
+/// left out: which is which in the other run is not known.
+#[must_use]
+pub fn taken(
+    run: u32,
+    (profile, histogram): (&Profile, &Histogram),
+    (other, others): (&Profile, &Histogram),
+) -> Vec<TakenPart> {
+    let keys = keys(profile);
+    let sites: Vec<String> = other.sites.iter().map(ToString::to_string).collect();
+    let again: Vec<Option<PageNumber>> = other
+        .objects
+        .iter()
+        .map(|o| keys.get(&key(o, &sites)).copied())
+        .collect();
+    let (parts, numbers) = (thread_numbers(profile), thread_numbers(other));
+    let mut sums: BTreeMap<(Option<u32>, u32), u64> = BTreeMap::new();
+    for page in others.iter() {
+        let object = &other.objects[page.object.index()];
+        let Some(first) = again[page.object.index()] else {
+            continue;
+        };
+        let here = PageNumber(first.0 + page.page.0.saturating_sub(object.first_page.0));
+        let part = histogram.pages.binary_search(&here).ok();
+        let part = part.and_then(|at| user(&histogram.page(at)));
+        for entry in page.entries {
+            let by = numbers[entry.thread.index()];
+            *sums.entry((part.map(|thread| parts[thread]), by)).or_default() += entry.accesses();
+        }
+    }
+    let rows = sums.into_iter().filter(|(_, accesses)| *accesses > 0);
+    rows.map(|((part, by), accesses)| TakenPart {
+        run,
+        part,
+        by,
+        accesses,
+    })
+    .collect()
+}
+
+/// The thread that makes more than half of a page's accesses.
+fn user(page: &PageView<'_>) -> Option<usize> {
+    let most = page.entries.iter().max_by_key(|e| e.accesses())?;
+    (2 * most.accesses() > page.accesses()).then_some(most.thread.index())
+}
+
+#[cfg(test)]
+#[path = "roles_tests.rs"]
+mod tests;

@@ -1,0 +1,174 @@
+use super::*;
+use nodewise_machine::CpuId;
+use nodewise_profile::{Access, InMemory, ObjectId, Thread, ThreadId};
+
+const THREADS: u32 = 8;
+const PAGES: u64 = 80;
+
+/// One array of [`PAGES`] pages from `first` on, of which each thread accesses those that `share` says, so often.
+fn run(first: u64, share: impl Fn(u32, u64) -> u64) -> (Profile, Histogram) {
+    let array = Object {
+        kind: ObjectKind::Heap,
+        first_page: PageNumber(first),
+        pages: PAGES,
+        ..Object::default()
+    };
+    let profile = Profile {
+        objects: vec![Object::default(), array],
+        threads: vec![Thread::default(); THREADS as usize],
+        ..Profile::default()
+    };
+    let row = |page, thread| Access {
+        object: ObjectId(1),
+        page: PageNumber(first + page),
+        len: 1,
+        thread: ThreadId(thread),
+        reads: share(thread, page),
+        ..Access::default()
+    };
+    let rows = (0..PAGES).flat_map(|page| (0..THREADS).map(move |thread| row(page, thread)));
+    let rows: Vec<Access> = rows.filter(|r| r.reads > 0).collect();
+    let histogram = Histogram::build(&InMemory::new(rows), THREADS as usize, 0).unwrap();
+    (profile, histogram)
+}
+
+/// Thread t has the part `of(t)`.
+fn parts(first: u64, of: impl Fn(u32) -> u32) -> (Profile, Histogram) {
+    run(first, |thread, page| {
+        100 * u64::from(u64::from(of(thread)) == page * u64::from(THREADS) / PAGES)
+    })
+}
+
+/// The recorded run, numbered by thread, compared with others.
+fn compared(others: &[(Profile, Histogram)]) -> (Profile, Histogram, Roles) {
+    let (mut profile, histogram) = parts(1000, |t| t);
+    for (i, (other, pages)) in others.iter().enumerate() {
+        let rows = taken(i as u32, (&profile, &histogram), (other, pages));
+        profile.taken.extend(rows);
+    }
+    let roles = Roles::of(&profile).unwrap();
+    (profile, histogram, roles)
+}
+
+/// Two threads on each of four nodes; each page where its thread of the recorded run is.
+fn expected((profile, histogram, roles): &(Profile, Histogram, Roles)) -> Expected {
+    let affinity = Affinity {
+        name: String::new(),
+        cpus: (0..THREADS).map(CpuId).collect(),
+        nodes: (0..THREADS).map(|t| NodeId(t / 2)).collect(),
+    };
+    let homes: Vec<NodeId> = histogram
+        .iter()
+        .map(|page| affinity.node(page.entries[0].thread))
+        .collect();
+    roles.expected(profile, histogram, &affinity, &homes, |_| true)
+}
+
+#[test]
+fn the_same_parts_at_other_addresses_are_fixed() {
+    let found = compared(&[parts(77_000, |t| t)]);
+    assert_eq!(found.2.assignment, Assignment::Fixed);
+    assert_eq!(
+        (found.2.by_number, found.2.by_data, found.2.in_parts),
+        (1.0, 1.0, 1.0)
+    );
+    assert_eq!(
+        expected(&found),
+        Expected {
+            by_number: 1.0,
+            by_data: 1.0
+        }
+    );
+}
+
+#[test]
+fn parts_of_other_threads_are_by_arrival_and_local_by_data() {
+    // Shifted by two threads, and so by a node; and reversed, so that no thread stays on its node.
+    let found = compared(&[parts(5, |t| (t + 2) % THREADS), parts(9, |t| THREADS - 1 - t)]);
+    assert_eq!((found.2.runs, found.2.assignment), (2, Assignment::Arrival));
+    assert_eq!((found.2.by_number, found.2.by_data), (0.0, 1.0));
+    assert_eq!(
+        expected(&found),
+        Expected {
+            by_number: 0.0,
+            by_data: 1.0
+        }
+    );
+}
+
+#[test]
+fn neighbours_that_change_places_lose_nothing_where_they_share_a_node() {
+    let found = compared(&[parts(5, |t| t ^ 1)]);
+    assert_eq!(
+        (found.2.assignment, found.2.by_number),
+        (Assignment::Arrival, 0.0)
+    );
+    assert_eq!(expected(&found).by_number, 1.0);
+}
+
+#[test]
+fn work_by_chance_is_dynamic_and_a_quarter_of_it_is_local_on_four_nodes() {
+    let found = compared(&[run(5, |_, _| 10)]);
+    assert_eq!(found.2.assignment, Assignment::Dynamic);
+    assert_eq!(
+        (found.2.by_number, found.2.by_data, found.2.by_chance),
+        (0.125, 0.125, 0.125)
+    );
+    let Expected { by_number, by_data } = expected(&found);
+    assert!((by_number - 0.25).abs() < 1e-12 && (by_data - 0.25).abs() < 1e-12);
+}
+
+/// Two threads do nearly all of the work in both runs, whichever pieces these are: that they match is chance.
+#[test]
+fn unequal_shares_of_work_by_chance_are_dynamic() {
+    let busy = |t: u32| match t {
+        0 => 80,
+        1 => 20,
+        _ => 0,
+    };
+    let piece = |salt: u64| {
+        move |t: u32, page: u64| {
+            let drawn = ((page + salt) * 0x9e37_79b9_7f4a_7c15 >> 32) % 100;
+            100 * u64::from(t == u32::from(drawn >= busy(0)))
+        }
+    };
+    let (mut profile, histogram) = run(1000, piece(1));
+    let (other, pages) = run(5, piece(77));
+    profile.taken = taken(0, (&profile, &histogram), (&other, &pages));
+    let roles = Roles::of(&profile).unwrap();
+    assert!(roles.by_data > 0.6 && roles.by_chance > 0.6, "{roles:?}");
+    assert_eq!(roles.assignment, Assignment::Dynamic);
+}
+
+#[test]
+fn work_that_is_dealt_anew_all_the_time_has_no_parts() {
+    let (mut profile, histogram) = run(1000, |_, _| 10);
+    let (other, pages) = run(5, |_, _| 10);
+    profile.taken = taken(0, (&profile, &histogram), (&other, &pages));
+    let roles = Roles::of(&profile).unwrap();
+    assert_eq!((roles.in_parts, roles.assignment), (0.0, Assignment::Dynamic));
+}
+
+#[test]
+fn pages_that_no_thread_uses_most_are_of_no_part() {
+    let (mut profile, histogram) = run(1000, |t, page| match page {
+        0..40 => 10,
+        _ => 100 * u64::from(t == page as u32 % THREADS),
+    });
+    let (other, pages) = run(5, |t, page| match page {
+        0..40 => 10,
+        _ => 80 * u64::from(t == (page as u32 + 1) % THREADS),
+    });
+    profile.taken = taken(0, (&profile, &histogram), (&other, &pages));
+    let roles = Roles::of(&profile).unwrap();
+    assert_eq!((roles.in_parts, roles.assignment), (0.5, Assignment::Arrival));
+}
+
+#[test]
+fn objects_that_cannot_be_found_again_say_nothing() {
+    let (profile, histogram) = parts(1000, |t| t);
+    let (mut other, pages) = parts(5, |t| t);
+    other.objects[1].pages += 1;
+    assert_eq!(taken(0, (&profile, &histogram), (&other, &pages)), []);
+    assert_eq!(Roles::of(&profile), None);
+}

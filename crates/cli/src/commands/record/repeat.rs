@@ -1,0 +1,118 @@
+//! `record --repeat`: runs the command again, to see whether its threads take the same parts.
+
+use super::{Arguments, meta, progress_bar, show};
+use nodewise_analysis::Roles;
+use nodewise_observe::{Options, Recorded};
+use nodewise_report::roles_sentence;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// What makes threads of a repetition begin in another order: `runtime/threads.c`.
+const ARRIVAL: &str = "NODEWISE_ARRIVAL";
+
+/// The repetitions of a recording.
+pub struct Again(Vec<Command>);
+
+impl Again {
+    /// Those of a command that is to be recorded `times` times.
+    pub fn of(command: &Command, times: u32) -> anyhow::Result<Self> {
+        anyhow::ensure!(
+            times == 1 || !nodewise_observe::input_is_consumed(),
+            "--repeat: standard input is a pipe, which only one run can read; give it a file, or `< /dev/null`"
+        );
+        Ok(Self((1..times).map(|run| again(command, run)).collect()))
+    }
+
+    /// Records them beside the profile in `folder`, and puts into that who took which part. What there is to say about it.
+    pub fn record(
+        self,
+        folder: &Path,
+        first: &Recorded,
+        arguments: &Arguments,
+    ) -> anyhow::Result<Option<String>> {
+        if self.0.is_empty() {
+            return Ok(None);
+        }
+        if first.status != 0 {
+            let status = first.status;
+            return Ok(Some(format!(
+                "not repeated, as this run ended with status {status}"
+            )));
+        }
+        let bar = progress_bar();
+        let mut folders = Folders(Vec::new());
+        for (run, command) in (1..).zip(self.0) {
+            let beside = beside(folder, run);
+            folders.0.push(beside.clone());
+            let options = Options {
+                command,
+                folder: &beside,
+                force: true,
+                slicing: arguments.slice,
+                meta: meta(arguments, super::cpus()),
+                plain: None,
+            };
+            let recorded = nodewise_observe::record(
+                options,
+                |p| show(&bar, p.accesses, &format!("accesses, repetition {run}"), p.slices),
+                |_| (),
+            )?;
+            if recorded.status != 0 {
+                let status = recorded.status;
+                return Ok(Some(format!(
+                    "not compared: repetition {run} ended with status {status}"
+                )));
+            }
+        }
+        bar.finish_and_clear();
+        compare(folder, &folders.0)
+    }
+}
+
+/// Profiles of repetitions, which nobody needs once they are compared.
+struct Folders(Vec<PathBuf>);
+
+impl Drop for Folders {
+    fn drop(&mut self) {
+        for folder in &self.0 {
+            let _ = std::fs::remove_dir_all(folder);
+        }
+    }
+}
+
+fn again(command: &Command, run: u32) -> Command {
+    let mut again = Command::new(command.get_program());
+    again.args(command.get_args());
+    for (name, value) in command.get_envs() {
+        match value {
+            Some(value) => again.env(name, value),
+            None => again.env_remove(name),
+        };
+    }
+    again.env(ARRIVAL, run.to_string());
+    nodewise_observe::without_output(&mut again);
+    again
+}
+
+fn beside(folder: &Path, run: u32) -> PathBuf {
+    let mut name = folder.as_os_str().to_owned();
+    name.push(format!(".repetition-{run}"));
+    PathBuf::from(name)
+}
+
+fn compare(folder: &Path, others: &[PathBuf]) -> anyhow::Result<Option<String>> {
+    let reader = nodewise_store::Reader::open(folder)?;
+    let taken = match nodewise_pipeline::compared(&reader, others) {
+        Ok(taken) => taken,
+        Err(why) => return Ok(Some(format!("not compared: {why:#}"))),
+    };
+    nodewise_store::set_taken(folder, &taken)?;
+    let mut profile = reader.into_profile();
+    profile.taken = taken;
+    Ok(Some(match Roles::of(&profile) {
+        Some(roles) => roles_sentence(&roles),
+        None => {
+            "no object was found again in the repetitions: nothing is known about who takes which part".into()
+        }
+    }))
+}

@@ -1,0 +1,124 @@
+//! Which node each thread goes to when it turns out which data it works on.
+//!
+//! A placement has so many places for threads on each node. Threads whose data is known to be on a node get the places
+//! there, those with the clearest evidence first; the others keep theirs, or take what is left.
+
+use nodewise_machine::NodeId;
+use std::cmp::Reverse;
+
+/// Observations of which fewer than this many say nothing about a thread.
+pub const FEW: u32 = 8;
+/// A thread belongs to a node that at least this share of its observations name.
+pub const MOST: f64 = 2.0 / 3.0;
+
+/// What is known of a thread.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Observed {
+    /// How often it was seen to use data of each node.
+    pub by_node: Vec<u32>,
+    /// Where it is.
+    pub now: NodeId,
+}
+
+impl Observed {
+    /// The node that it belongs to, and how often that was seen.
+    #[must_use]
+    pub fn belongs(&self) -> Option<(NodeId, u32)> {
+        let all: u32 = self.by_node.iter().sum();
+        let (node, most) = (0..)
+            .zip(&self.by_node)
+            .max_by_key(|(node, n)| (**n, Reverse(*node)))?;
+        (all >= FEW && f64::from(*most) >= MOST * f64::from(all)).then_some((NodeId(node), *most))
+    }
+}
+
+/// The node of each thread, where node n has `places[n]` places. With more threads than places, each place takes as many
+/// as are needed.
+#[must_use]
+pub fn assign(threads: &[Observed], places: &[u32]) -> Vec<NodeId> {
+    let all: u32 = places.iter().sum();
+    let each = (threads.len() as u32).div_ceil(all.max(1)).max(1);
+    let mut free: Vec<u32> = places.iter().map(|p| p * each).collect();
+    let mut to: Vec<Option<NodeId>> = vec![None; threads.len()];
+    let mut take = |thread: usize, node: NodeId| {
+        let room = free.get_mut(node.index()).filter(|room| **room > 0);
+        if let (Some(room), None) = (room, to[thread]) {
+            *room -= 1;
+            to[thread] = Some(node);
+        }
+    };
+    let mut known: Vec<(usize, NodeId, u32)> = (0..)
+        .zip(threads)
+        .filter_map(|(i, t)| t.belongs().map(|(node, seen)| (i, node, seen)))
+        .collect();
+    // Who is there already comes first: of equals none has to move.
+    known.sort_by_key(|&(i, node, seen)| (threads[i].now != node, Reverse(seen)));
+    known.iter().for_each(|&(i, node, _)| take(i, node));
+    (0..).zip(threads).for_each(|(i, thread)| take(i, thread.now));
+    for i in 0..threads.len() {
+        (0..places.len()).for_each(|node| take(i, NodeId(node as u32)));
+    }
+    let stays = |(to, thread): (Option<NodeId>, &Observed)| to.unwrap_or(thread.now);
+    to.into_iter().zip(threads).map(stays).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn thread(by_node: &[u32], now: u32) -> Observed {
+        Observed {
+            by_node: by_node.to_vec(),
+            now: NodeId(now),
+        }
+    }
+
+    fn nodes(of: &[u32]) -> Vec<NodeId> {
+        of.iter().copied().map(NodeId).collect()
+    }
+
+    #[test]
+    fn threads_change_places_with_those_whose_data_is_theirs() {
+        let threads = [thread(&[0, 40], 0), thread(&[40, 0], 1)];
+        assert_eq!(assign(&threads, &[1, 1]), nodes(&[1, 0]));
+    }
+
+    #[test]
+    fn a_thread_of_which_nothing_is_known_makes_room() {
+        let threads = [thread(&[0, 40], 0), thread(&[3, 4], 1)];
+        assert_eq!(assign(&threads, &[1, 1]), nodes(&[1, 0]));
+    }
+
+    #[test]
+    fn few_or_mixed_observations_move_nobody() {
+        let threads = [thread(&[0, 7], 0), thread(&[10, 10], 1)];
+        assert_eq!(assign(&threads, &[1, 1]), nodes(&[0, 1]));
+    }
+
+    #[test]
+    fn where_more_come_than_there_are_places_those_that_are_there_stay() {
+        let threads = [thread(&[90, 0], 1), thread(&[10, 0], 0), thread(&[20, 0], 1)];
+        assert_eq!(assign(&threads, &[2, 1]), nodes(&[0, 0, 1]));
+    }
+
+    proptest! {
+        #[test]
+        fn places_are_never_exceeded_and_nobody_moves_without_need(
+            threads in proptest::collection::vec((proptest::collection::vec(0u32..50, 3), 0u32..3), 1..40),
+            places in proptest::collection::vec(0u32..9, 3),
+        ) {
+            prop_assume!(places.iter().sum::<u32>() > 0);
+            let threads: Vec<Observed> = threads.iter().map(|(seen, now)| thread(seen, *now)).collect();
+            let to = assign(&threads, &places);
+            let each = (threads.len() as u32).div_ceil(places.iter().sum());
+            for (node, places) in (0..).zip(&places) {
+                let there = to.iter().filter(|to| **to == NodeId(node)).count() as u32;
+                prop_assert!(there <= places * each, "node {node}: {there} in {places}");
+            }
+            // Asked again from there, with the same known, all stay.
+            let again: Vec<Observed> = threads.iter().zip(&to).map(|(t, to)| Observed { now: *to, ..t.clone() }).collect();
+            prop_assert_eq!(assign(&again, &places), to);
+        }
+    }
+}

@@ -1,0 +1,67 @@
+//! The objects of a running process that a placement has placed, and where their pages are wanted.
+
+use crate::Table;
+use crate::summary::{Live, State};
+use nodewise_machine::NodeId;
+use std::path::Path;
+
+/// Objects of a process that rules of the map have placed, ascending.
+#[derive(Debug)]
+pub struct PlacedObjects {
+    /// The process.
+    pub pid: u32,
+    /// Whether the program has bound threads itself: these are its own.
+    pub binds_threads: bool,
+    objects: Vec<Live>,
+}
+
+impl PlacedObjects {
+    /// Those of the processes that run, as they report themselves in `folder`.
+    #[must_use]
+    pub fn of_running(folder: &Path, table: &Table) -> Vec<Self> {
+        let running = crate::achieved::summaries(folder).filter(|s| s.1.state() == State::Running);
+        let placed = running.map(|(_, summary)| {
+            let by_rule = |o: &Live| (o.rule as usize) < table.rules.len();
+            let mut objects: Vec<Live> = summary.live().filter(by_rule).collect();
+            objects.sort_unstable_by_key(|o| o.page);
+            Self {
+                pid: summary.pid(),
+                binds_threads: summary.own_masks() > 0,
+                objects,
+            }
+        });
+        placed.collect()
+    }
+
+    /// The node, as the table counts them, that a page of these objects is wanted on; `None` for other pages, and for
+    /// those that are left to the kernel.
+    #[must_use]
+    pub fn wanted(&self, table: &Table, page: u64) -> Option<NodeId> {
+        let before = self.objects.partition_point(|o| o.page <= page);
+        let object = self.objects.get(before.checked_sub(1)?)?;
+        (page < object.page + object.pages)
+            .then(|| table.wanted(object.rule, object.thread, (object.page, object.pages), page))?
+    }
+
+    /// Whether there are any.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.objects.is_empty()
+    }
+}
+
+impl Table {
+    /// The CPU and node of each place for a thread, by the kernel's number and as the table counts nodes.
+    pub fn places(&self) -> impl Iterator<Item = (u32, NodeId)> + '_ {
+        self.thread_cpus
+            .iter()
+            .copied()
+            .zip(self.thread_nodes.iter().copied())
+    }
+
+    /// Number of nodes.
+    #[must_use]
+    pub fn node_count(&self) -> usize {
+        self.nodes.len()
+    }
+}

@@ -1,0 +1,82 @@
+//! Soft-dirty bits: after they are cleared, the next write to each page of a process faults, once (Linux,
+//! Documentation/admin-guide/mm/soft-dirty.rst). Who writes which page can so be seen of memory that was touched long
+//! before. The program notices nothing but the time: system calls into such pages fault like other writes.
+
+use crate::Host;
+use crate::pagemap::Pagemap;
+use std::io;
+use std::time::{Duration, Instant};
+
+/// Whether this kernel keeps these bits.
+#[must_use]
+pub fn works() -> bool {
+    // Written, so it is there, and dirty since it was made.
+    let page = std::hint::black_box(Box::new([1u8; 4096]));
+    let number = page.as_ptr().addr() as u64 >> 12;
+    let mut dirty = false;
+    let seen = Pagemap::of(std::process::id()).and_then(|pages| {
+        pages.each(number, 1, |_, entry| {
+            dirty = entry.present() && entry.soft_dirty()
+        })
+    });
+    drop(std::hint::black_box(page));
+    seen.is_ok() && dirty
+}
+
+/// Whether a process looks at its own bits, as garbage collectors do: for these they must not be cleared.
+#[must_use]
+pub fn is_used_by(host: &Host, pid: u32) -> bool {
+    let folder = format!("proc/{pid}/fd");
+    let names = host.names(&folder).unwrap_or_default();
+    names.iter().any(|name| {
+        let target = std::fs::read_link(host.proc().join(format!("{pid}/fd/{name}")));
+        target.is_ok_and(|file| file.ends_with("pagemap") || file.ends_with("clear_refs"))
+    })
+}
+
+/// Clears the bits of a process; how long that took: meanwhile it can neither map memory nor have a page fault handled.
+///
+/// # Errors
+/// No such process, or another user's.
+pub fn clear(pid: u32) -> io::Result<Duration> {
+    let start = Instant::now();
+    std::fs::write(format!("/proc/{pid}/clear_refs"), "4")?;
+    Ok(start.elapsed())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::faults::{Record, Source};
+
+    #[test]
+    fn a_write_after_the_bits_are_cleared_is_seen_with_its_address() {
+        if !works() {
+            return; // a kernel without them: the follower says so
+        }
+        let mut page = vec![1u8; 3 << 20];
+        // SAFETY: takes nothing.
+        let tid = unsafe { libc::gettid() } as u32;
+        let Ok(mut source) = Source::of_threads(&[tid], 1) else {
+            return; // page faults may not be observed here
+        };
+        clear(std::process::id()).unwrap();
+        let at = std::hint::black_box(&mut page)[1 << 20..].as_mut_ptr();
+        // SAFETY: inside the vector.
+        unsafe { at.write_volatile(7) };
+        let mut records = Vec::new();
+        source.drain(&mut records);
+        let address = at.addr() as u64;
+        let seen = |r: &Record| matches!(r, Record::Fault(f) if f.address == address && f.tid == tid);
+        assert!(records.iter().any(seen), "{records:?}");
+    }
+
+    #[test]
+    fn who_reads_its_own_page_table_is_known() {
+        let host = Host::default();
+        let own = std::process::id();
+        let open = std::fs::File::open("/proc/self/pagemap").unwrap();
+        assert!(is_used_by(&host, own));
+        drop(open);
+    }
+}

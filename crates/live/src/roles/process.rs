@@ -1,0 +1,174 @@
+//! What is known of a process whose threads are followed, and when to look at it again.
+
+use nodewise_linux::{Host, affinity};
+use nodewise_machine::NodeId;
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+/// Time from the first sign of several threads to the first look: they shall have begun to work.
+const FIRST: Duration = Duration::from_millis(40);
+/// Between looks while roles are not known or have just changed, and at most.
+const SOON: Duration = Duration::from_millis(200);
+const RARELY: Duration = Duration::from_secs(60);
+/// What looks may cost of the program's CPU time, and what the first may cost of each thread's before any was used.
+const SHARE: f64 = 0.02;
+const ADVANCE: Duration = Duration::from_millis(20);
+/// What a fault costs the thread that has it, reported.
+const FAULT: Duration = Duration::from_nanos(1000);
+/// Pages whose bits are cleared in the time that a process may be stopped for: 10 ms at 40 ns a page.
+const MOST_PAGES: u64 = 250_000;
+
+/// A followed process.
+pub(super) struct Process {
+    threads: u64,
+    /// The most that it had.
+    most: u64,
+    /// Since when it has more than one.
+    several: Option<Instant>,
+    due: Instant,
+    pause: Duration,
+    cpu: Duration,
+    /// CPU time that looks may still take.
+    credit: f64,
+    resident: u64,
+    seen: BTreeMap<u32, Vec<u32>>,
+    bound: BTreeMap<u32, (u32, Instant)>,
+    ended: bool,
+}
+
+impl Process {
+    pub fn new(now: Instant) -> Self {
+        Self {
+            threads: 1,
+            most: 1,
+            several: None,
+            due: now,
+            pause: SOON,
+            cpu: Duration::ZERO,
+            credit: 0.0,
+            resident: 0,
+            seen: BTreeMap::new(),
+            bound: BTreeMap::new(),
+            ended: false,
+        }
+    }
+
+    /// CPU time when it was last asked for.
+    pub fn cpu(&self) -> Duration {
+        self.cpu
+    }
+
+    /// Since it has more than one thread.
+    pub fn age(&self, now: Instant) -> Duration {
+        self.several
+            .map_or(Duration::ZERO, |since| now.duration_since(since))
+    }
+
+    /// It is not to be looked at any more.
+    pub fn never(&mut self) {
+        self.ended = true;
+    }
+
+    /// Time until it is to be checked again.
+    pub fn rest(&self, now: Instant) -> Duration {
+        match self.ended {
+            true => RARELY,
+            false if self.several.is_none() => super::CHECK,
+            false => self.due.saturating_duration_since(now),
+        }
+    }
+
+    /// Whether it is time to look, and can be paid for.
+    pub fn is_due(&mut self, host: &Host, pid: u32, now: Instant) -> bool {
+        if self.ended || now < self.due {
+            return false;
+        }
+        let Some((threads, cpu, resident)) = figures(host, pid) else {
+            return false;
+        };
+        self.credit += SHARE * cpu.saturating_sub(self.cpu).as_secs_f64();
+        (self.cpu, self.resident) = (cpu, resident);
+        if threads > self.threads {
+            self.credit += threads.saturating_sub(self.most) as f64 * ADVANCE.as_secs_f64();
+            (self.threads, self.most, self.pause) = (threads, threads.max(self.most), SOON);
+            self.several.get_or_insert(now);
+            self.due = now + FIRST;
+            return false;
+        }
+        self.threads = threads;
+        self.due = now + super::CHECK;
+        let worst = resident as f64 * FAULT.as_secs_f64();
+        threads > 1 && resident <= MOST_PAGES && worst <= self.credit
+    }
+
+    /// A look has begun, which took so long; what that cost.
+    pub fn begins(&mut self, took: Duration, now: Instant) -> Duration {
+        self.seen.values_mut().flatten().for_each(|n| *n /= 2);
+        self.credit -= took.as_secs_f64();
+        self.due = now + self.pause;
+        took
+    }
+
+    /// It had so many faults in it; what they cost.
+    pub fn paid(&mut self, faults: u32) -> Duration {
+        let cost = FAULT * faults;
+        self.credit -= cost.as_secs_f64();
+        cost
+    }
+
+    /// A thread has written to a page that belongs on a node.
+    pub fn saw(&mut self, tid: u32, node: NodeId, nodes: usize) {
+        let seen = self.seen.entry(tid).or_insert_with(|| vec![0; nodes]);
+        if let Some(count) = seen.get_mut(node.index()) {
+            *count += 1;
+        }
+    }
+
+    /// How often a thread was seen to write to pages of each node.
+    pub fn seen(&self, tid: u32) -> &[u32] {
+        self.seen.get(&tid).map_or(&[], Vec::as_slice)
+    }
+
+    /// Its threads and the CPU that each is bound to by us: what the program has bound is its own.
+    pub fn bound(&self, host: &Host, pid: u32, places: &[(u32, NodeId)]) -> Vec<(u32, u32)> {
+        let tids = host.names(&format!("proc/{pid}/task")).unwrap_or_default();
+        let bound = tids.iter().filter_map(|tid| {
+            let tid: u32 = tid.parse().ok()?;
+            match affinity::cpus_of(tid).ok()?[..] {
+                [cpu] if places.iter().any(|(c, _)| *c == cpu) => Some((tid, cpu)),
+                _ => None,
+            }
+        });
+        bound.collect()
+    }
+
+    /// Whether a thread has stayed long enough where it was sent.
+    pub fn may_move(&self, tid: u32, now: Instant, stays: Duration) -> bool {
+        self.bound
+            .get(&tid)
+            .is_none_or(|(_, since)| now.duration_since(*since) >= stays)
+    }
+
+    pub fn moved(&mut self, tid: u32, cpu: u32, now: Instant) {
+        self.bound.insert(tid, (cpu, now));
+    }
+
+    /// A look is over. While nothing changes, the next is ever later.
+    pub fn looked(&mut self, moved: bool, now: Instant) {
+        self.pause = match moved {
+            true => super::STAYS,
+            false => (2 * self.pause).min(RARELY),
+        };
+        self.due = now + self.pause;
+    }
+}
+
+/// Threads, CPU time and resident pages.
+fn figures(host: &Host, pid: u32) -> Option<(u64, Duration, u64)> {
+    let stat = host.read(&format!("proc/{pid}/stat")).ok()?;
+    let (_, rest) = stat.rsplit_once(')')?;
+    let fields: Vec<&str> = rest.split_ascii_whitespace().collect();
+    let number = |field: usize| fields.get(field - 3)?.parse::<u64>().ok();
+    let ticks = number(14)? + number(15)?;
+    Some((number(20)?, Duration::from_millis(10 * ticks), number(24)?))
+}

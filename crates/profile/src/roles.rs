@@ -1,0 +1,18 @@
+//! Which threads took which parts of the work in other runs of the same command.
+
+/// Accesses of one thread of another run to the pages of one part.
+///
+/// A part is what one thread of the recorded run did: the pages of which it made more than half of the accesses. Threads
+/// are numbered as maps number them: by OpenMP, else in the order of their creation.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct TakenPart {
+    /// The other run, from 0.
+    pub run: u32,
+    /// The thread whose part it is in the recorded run; `None` for pages of which no thread made more than half of the
+    /// accesses, or that only the other run accessed.
+    pub part: Option<u32>,
+    /// The thread that accessed it in the other run.
+    pub by: u32,
+    /// Loads and stores.
+    pub accesses: u64,
+}
