@@ -5,26 +5,25 @@
 //! that write to placed pages of one node belong there ([`nodewise_control::roles`]). The first look comes as soon as
 //! the program has threads that work; further ones watch whether that changes, ever more rarely while it does not.
 
+mod places;
 mod process;
 
-use nodewise_control::roles::{Observed, assign};
 use nodewise_enforce::{PlacedObjects, Table};
 use nodewise_linux::faults::{Record, Source};
 use nodewise_linux::{Host, affinity, soft_dirty};
-use nodewise_machine::NodeId;
+use nodewise_profile::BASE_PAGE_SHIFT;
+use places::Places;
 use process::Process;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-/// How long who writes what is watched at a time.
-const LOOK: Duration = Duration::from_millis(50);
-/// Between drains of the buffers meanwhile.
-const DRAIN: Duration = Duration::from_millis(5);
-/// Between checks whether there is a process with threads to look at.
-const CHECK: Duration = Duration::from_millis(20);
-/// A thread that was moved stays for so long.
-const STAYS: Duration = Duration::from_secs(1);
+/// How long who writes what is watched at most: what is written later costs nothing but is old.
+const LOOK: Duration = Duration::from_secs(1);
+/// How long the last threads are waited for, before those that are known are sent.
+const PATIENCE: Duration = Duration::from_millis(100);
+/// Between drains of the buffers meanwhile, and between checks whether there are threads to look at.
+const DRAIN: Duration = Duration::from_millis(20);
 
 /// What following threads came to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -35,7 +34,7 @@ pub struct FollowedThreads {
     pub known: usize,
     /// How often a thread was sent to another node.
     pub moves: u32,
-    /// From the start of the program's first further thread to the first look that knew most of them.
+    /// From the start of the program's first further thread until all but one were known.
     pub found_after: Option<Duration>,
     /// CPU time that looks have cost the program, estimated.
     pub cost: Duration,
@@ -53,8 +52,7 @@ pub struct ThreadFollower<'a> {
     source: Source,
     records: Vec<Record>,
     processes: BTreeMap<u32, Process>,
-    /// The process looked at, since when, and the objects it had then.
-    look: Option<(u32, Instant, PlacedObjects)>,
+    look: Option<Look>,
     known: BTreeSet<u32>,
     found: FollowedThreads,
 }
@@ -91,14 +89,16 @@ impl<'a> ThreadFollower<'a> {
     pub fn step(&mut self) -> Duration {
         let now = Instant::now();
         self.source.drain(&mut self.records);
-        if let Some((pid, since, _)) = &self.look {
-            if now.duration_since(*since) < LOOK {
+        if let Some(look) = self.look.take() {
+            let settled = self.decide(&look, now);
+            self.records.clear();
+            if !settled && now.duration_since(look.since) < LOOK {
+                self.look = Some(look);
                 return DRAIN;
             }
-            self.source.set_running(false);
-            let pid = *pid;
-            let (_, _, objects) = self.look.take().expect("matched above");
-            self.decide(pid, &objects, now);
+            if let Some(process) = self.processes.get_mut(&look.objects.pid) {
+                process.looked(now);
+            }
         }
         self.records.clear();
         self.source.set_running(false);
@@ -120,7 +120,7 @@ impl<'a> ThreadFollower<'a> {
             .values()
             .map(|p| p.rest(now))
             .min()
-            .unwrap_or(CHECK);
+            .unwrap_or(DRAIN);
         for objects in PlacedObjects::of_running(&self.folder, self.table) {
             let pid = objects.pid;
             let process = self.processes.entry(pid).or_insert_with(|| Process::new(now));
@@ -145,7 +145,7 @@ impl<'a> ThreadFollower<'a> {
                 Ok(took) => {
                     self.found.looks += 1;
                     self.found.cost += process.begins(took, now);
-                    self.look = Some((pid, now, objects));
+                    self.look = Some(Look { since: now, objects });
                     return DRAIN;
                 }
                 Err(_) => {
@@ -154,14 +154,15 @@ impl<'a> ThreadFollower<'a> {
                 }
             }
         }
-        pause.clamp(CHECK, Duration::from_secs(1))
+        pause.clamp(DRAIN, Duration::from_secs(1))
     }
 
-    /// Sends the threads of a process to the data that they were seen to use.
-    fn decide(&mut self, pid: u32, objects: &PlacedObjects, now: Instant) {
-        let table = self.table;
+    /// Sends the threads of a process to the data that they were seen to use; whether all of them are known that are at
+    /// work.
+    fn decide(&mut self, look: &Look, now: Instant) -> bool {
+        let (table, pid) = (self.table, look.objects.pid);
         let Some(process) = self.processes.get_mut(&pid) else {
-            return;
+            return true;
         };
         let mut faults = 0;
         for record in &self.records {
@@ -170,58 +171,40 @@ impl<'a> ThreadFollower<'a> {
                 continue;
             }
             faults += 1;
-            if let Some(node) = objects.wanted(table, fault.address >> 12) {
+            if let Some(node) = look.objects.wanted(table, fault.address >> BASE_PAGE_SHIFT) {
                 process.saw(fault.tid, node, table.node_count());
             }
         }
         self.found.cost += process.paid(faults);
-        let places: Vec<(u32, NodeId)> = table.places().collect();
-        let mut tids = Vec::new();
-        let mut threads = Vec::new();
-        for (tid, cpu) in process.bound(&self.host, pid, &places) {
-            let node = |&(c, node): &(u32, NodeId)| (c == cpu).then_some(node);
-            let Some(now) = places.iter().find_map(node) else {
-                continue;
-            };
-            tids.push((tid, cpu));
-            threads.push(Observed {
-                by_node: process.seen(tid).to_vec(),
-                now,
-            });
+        let places = Places::of(table);
+        let threads = process.bound(&self.host, pid, &places);
+        let known: Vec<u32> = threads
+            .iter()
+            .filter(|t| t.known.belongs.is_some())
+            .map(|t| t.tid)
+            .collect();
+        // The main thread often only waits.
+        let settled = known.len() + 1 >= threads.len();
+        if settled && !known.is_empty() {
+            self.found.found_after.get_or_insert(process.age(now));
         }
-        let mut by_node = vec![0; table.node_count()];
-        places.iter().for_each(|(_, node)| by_node[node.index()] += 1);
-        let known = threads.iter().filter(|t| t.belongs().is_some()).count();
-        self.known.extend(
-            tids.iter()
-                .zip(&threads)
-                .filter(|(_, t)| t.belongs().is_some())
-                .map(|((tid, _), _)| *tid),
-        );
-        if self.found.found_after.is_none() && 2 * known > threads.len().saturating_sub(1) {
-            self.found.found_after = Some(process.age(now));
+        self.known.extend(known);
+        // Who makes room should be known by then.
+        if !settled && now.duration_since(look.since) < PATIENCE {
+            return false;
         }
-        let to = assign(&threads, &by_node);
-        let mut users: BTreeMap<u32, u32> = places.iter().map(|(cpu, _)| (*cpu, 0)).collect();
-        for ((_, cpu), (thread, to)) in tids.iter().zip(threads.iter().zip(&to)) {
-            *users.entry(*cpu).or_default() += u32::from(thread.now == *to);
-        }
-        let mut moved = false;
-        for (&(tid, _), (thread, to)) in tids.iter().zip(threads.iter().zip(to)) {
-            if thread.now == to || !process.may_move(tid, now, STAYS) {
-                continue;
-            }
-            let there = places.iter().filter(|(_, node)| *node == to).map(|(cpu, _)| *cpu);
-            let Some(cpu) = there.min_by_key(|cpu| users[cpu]) else {
-                continue;
-            };
-            if affinity::bind(tid, &[cpu]).is_ok() {
-                *users.entry(cpu).or_default() += 1;
-                process.moved(tid, cpu, now);
+        for (tid, cpu) in places.moves(&threads) {
+            if process.may_move(tid, now) && affinity::bind(tid, &[cpu]).is_ok() {
+                process.moved(tid, now);
                 self.found.moves += 1;
-                moved = true;
             }
         }
-        process.looked(moved, now);
+        settled
     }
+}
+
+/// A look under way.
+struct Look {
+    since: Instant,
+    objects: PlacedObjects,
 }

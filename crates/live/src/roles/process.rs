@@ -1,5 +1,7 @@
 //! What is known of a process whose threads are followed, and when to look at it again.
 
+use super::places::{Places, Seated};
+use nodewise_control::roles::{Known, majority};
 use nodewise_linux::{Host, affinity};
 use nodewise_machine::NodeId;
 use std::collections::BTreeMap;
@@ -10,6 +12,8 @@ const FIRST: Duration = Duration::from_millis(40);
 /// Between looks while roles are not known or have just changed, and at most.
 const SOON: Duration = Duration::from_millis(200);
 const RARELY: Duration = Duration::from_secs(60);
+/// A thread that was moved stays for so long.
+const STAYS: Duration = Duration::from_secs(1);
 /// What looks may cost of the program's CPU time, and what the first may cost of each thread's before any was used.
 const SHARE: f64 = 0.02;
 const ADVANCE: Duration = Duration::from_millis(20);
@@ -31,9 +35,36 @@ pub(super) struct Process {
     /// CPU time that looks may still take.
     credit: f64,
     resident: u64,
-    seen: BTreeMap<u32, Vec<u32>>,
-    bound: BTreeMap<u32, (u32, Instant)>,
+    seen: BTreeMap<u32, Seen>,
+    /// When each thread was sent to another CPU.
+    moved: BTreeMap<u32, Instant>,
+    /// Whether any was in this look.
+    has_changed: bool,
     ended: bool,
+}
+
+/// On which node a thread was seen to write.
+#[derive(Default)]
+struct Seen {
+    /// Observations since its role was last known.
+    by_node: Vec<u32>,
+    /// The node that it belonged to before.
+    before: Option<(NodeId, u32)>,
+}
+
+impl Seen {
+    /// Its role: of what was seen lately, else what was known before.
+    fn belongs(&self) -> Option<(NodeId, u32)> {
+        majority(&self.by_node).or(self.before)
+    }
+
+    /// What is known is kept until something else is.
+    fn begin_anew(&mut self) {
+        if let Some(known) = majority(&self.by_node) {
+            self.before = Some(known);
+            self.by_node.fill(0);
+        }
+    }
 }
 
 impl Process {
@@ -48,7 +79,8 @@ impl Process {
             credit: 0.0,
             resident: 0,
             seen: BTreeMap::new(),
-            bound: BTreeMap::new(),
+            moved: BTreeMap::new(),
+            has_changed: false,
             ended: false,
         }
     }
@@ -73,7 +105,7 @@ impl Process {
     pub fn rest(&self, now: Instant) -> Duration {
         match self.ended {
             true => RARELY,
-            false if self.several.is_none() => super::CHECK,
+            false if self.several.is_none() => super::DRAIN,
             false => self.due.saturating_duration_since(now),
         }
     }
@@ -96,14 +128,14 @@ impl Process {
             return false;
         }
         self.threads = threads;
-        self.due = now + super::CHECK;
+        self.due = now + super::DRAIN;
         let worst = resident as f64 * FAULT.as_secs_f64();
         threads > 1 && resident <= MOST_PAGES && worst <= self.credit
     }
 
     /// A look has begun, which took so long; what that cost.
     pub fn begins(&mut self, took: Duration, now: Instant) -> Duration {
-        self.seen.values_mut().flatten().for_each(|n| *n /= 2);
+        self.seen.values_mut().for_each(Seen::begin_anew);
         self.credit -= took.as_secs_f64();
         self.due = now + self.pause;
         took
@@ -118,45 +150,47 @@ impl Process {
 
     /// A thread has written to a page that belongs on a node.
     pub fn saw(&mut self, tid: u32, node: NodeId, nodes: usize) {
-        let seen = self.seen.entry(tid).or_insert_with(|| vec![0; nodes]);
-        if let Some(count) = seen.get_mut(node.index()) {
+        let seen = self.seen.entry(tid).or_default();
+        seen.by_node.resize(nodes, 0);
+        if let Some(count) = seen.by_node.get_mut(node.index()) {
             *count += 1;
         }
     }
 
-    /// How often a thread was seen to write to pages of each node.
-    pub fn seen(&self, tid: u32) -> &[u32] {
-        self.seen.get(&tid).map_or(&[], Vec::as_slice)
-    }
-
-    /// Its threads and the CPU that each is bound to by us: what the program has bound is its own.
-    pub fn bound(&self, host: &Host, pid: u32, places: &[(u32, NodeId)]) -> Vec<(u32, u32)> {
+    /// Its threads that are on a CPU of the placement, bound.
+    pub fn bound(&self, host: &Host, pid: u32, places: &Places) -> Vec<Seated> {
         let tids = host.names(&format!("proc/{pid}/task")).unwrap_or_default();
         let bound = tids.iter().filter_map(|tid| {
             let tid: u32 = tid.parse().ok()?;
-            match affinity::cpus_of(tid).ok()?[..] {
-                [cpu] if places.iter().any(|(c, _)| *c == cpu) => Some((tid, cpu)),
-                _ => None,
-            }
+            let [cpu] = affinity::cpus_of(tid).ok()?[..] else {
+                return None;
+            };
+            let known = Known {
+                belongs: self.seen.get(&tid).and_then(Seen::belongs),
+                now: places.node(cpu)?,
+            };
+            Some(Seated { tid, cpu, known })
         });
         bound.collect()
     }
 
     /// Whether a thread has stayed long enough where it was sent.
-    pub fn may_move(&self, tid: u32, now: Instant, stays: Duration) -> bool {
-        self.bound
+    pub fn may_move(&self, tid: u32, now: Instant) -> bool {
+        self.moved
             .get(&tid)
-            .is_none_or(|(_, since)| now.duration_since(*since) >= stays)
+            .is_none_or(|since| now.duration_since(*since) >= STAYS)
     }
 
-    pub fn moved(&mut self, tid: u32, cpu: u32, now: Instant) {
-        self.bound.insert(tid, (cpu, now));
+    /// A thread was sent to another CPU.
+    pub fn moved(&mut self, tid: u32, now: Instant) {
+        self.moved.insert(tid, now);
+        self.has_changed = true;
     }
 
     /// A look is over. While nothing changes, the next is ever later.
-    pub fn looked(&mut self, moved: bool, now: Instant) {
-        self.pause = match moved {
-            true => super::STAYS,
+    pub fn looked(&mut self, now: Instant) {
+        self.pause = match std::mem::take(&mut self.has_changed) {
+            true => STAYS,
             false => (2 * self.pause).min(RARELY),
         };
         self.due = now + self.pause;

@@ -1,0 +1,64 @@
+//! Places for threads, as a placement has them, and who changes places.
+
+use nodewise_control::roles::{Known, assign};
+use nodewise_enforce::Table;
+use nodewise_machine::NodeId;
+use std::collections::BTreeMap;
+
+/// The CPUs of a placement: one for each of its threads.
+pub(super) struct Places {
+    /// The node of each CPU.
+    node: BTreeMap<u32, NodeId>,
+    /// Number of threads on each node.
+    by_node: Vec<u32>,
+}
+
+/// A thread on one of these CPUs.
+#[derive(Clone, Debug)]
+pub(super) struct Seated {
+    pub tid: u32,
+    pub cpu: u32,
+    pub known: Known,
+}
+
+impl Places {
+    pub fn of(table: &Table) -> Self {
+        let mut by_node = vec![0; table.node_count()];
+        let places = table.places().inspect(|(_, node)| by_node[node.index()] += 1);
+        Self {
+            node: places.collect(),
+            by_node,
+        }
+    }
+
+    /// The node of a CPU, if it is one of these.
+    pub fn node(&self, cpu: u32) -> Option<NodeId> {
+        self.node.get(&cpu).copied()
+    }
+
+    /// Threads that are to go to other CPUs: on their new node the least used one.
+    pub fn moves(&self, threads: &[Seated]) -> Vec<(u32, u32)> {
+        let known: Vec<Known> = threads.iter().map(|t| t.known).collect();
+        let to = assign(&known, &self.by_node);
+        let mut users: BTreeMap<u32, u32> = self.node.keys().map(|cpu| (*cpu, 0)).collect();
+        for (thread, to) in threads.iter().zip(&to) {
+            *users.entry(thread.cpu).or_default() += u32::from(thread.known.now == *to);
+        }
+        let mut moves = Vec::new();
+        for (thread, to) in threads.iter().zip(to) {
+            if thread.known.now == to {
+                continue;
+            }
+            let there = self
+                .node
+                .iter()
+                .filter(|(_, node)| **node == to)
+                .map(|(cpu, _)| *cpu);
+            if let Some(cpu) = there.min_by_key(|cpu| users[cpu]) {
+                *users.entry(cpu).or_default() += 1;
+                moves.push((thread.tid, cpu));
+            }
+        }
+        moves
+    }
+}
