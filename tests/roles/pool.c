@@ -20,7 +20,7 @@ static void *serve(void *unused) {
         }
         double *piece = data + (size_t)taken++ * PIECE;
         pthread_mutex_unlock(&lock);
-        for (int again = 0; again < 10; again++)
+        for (int again = 0; again < 100; again++)
             for (int i = 0; i < PIECE; i++)
                 piece[i] = piece[i] * 0.5 + 1;
         pthread_mutex_lock(&lock);

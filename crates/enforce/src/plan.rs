@@ -400,7 +400,9 @@ impl Plan {
 
     /// Plans whether threads follow data: only those that the preload binds, to objects that rules place.
     fn follow(&mut self, map: Option<&Placement>, host: &Host, options: &Options) {
-        let Some(placement) = map.filter(|_| self.binds_threads() && !host.pretended) else {
+        let several = self.threads.nodes.iter().any(|n| *n != self.threads.nodes[0]);
+        let possible = self.binds_threads() && several && !host.pretended;
+        let Some(placement) = map.filter(|_| possible) else {
             if options.roles == Roles::Data {
                 self.notes.push(
                     "--roles data: threads follow data only under a map, and where nodewise binds them itself; they do not here"

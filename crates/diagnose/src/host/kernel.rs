@@ -2,7 +2,7 @@
 
 use super::{Finding, State};
 use nodewise_linux::process::Capability;
-use nodewise_linux::{Host, probe};
+use nodewise_linux::{Host, probe, soft_dirty};
 use nodewise_machine::Machine;
 use std::io;
 
@@ -11,7 +11,7 @@ pub fn findings(host: &Host) -> Vec<Finding> {
     // Another host's files say nothing about the system calls of this one.
     if host.is_live() {
         all.insert(0, coverage(host));
-        all.extend([memory_policy(), affinity(), page_moves(host)]);
+        all.extend([memory_policy(), affinity(), threads_follow(), page_moves(host)]);
         all.extend([faults(host), pmu(), user_faults()]);
     }
     all.push(huge_pages(host));
@@ -143,6 +143,28 @@ fn affinity() -> Finding {
             State::Missing,
             refused("sched_setaffinity", &error),
         ),
+    }
+}
+
+/// Whether `run` can find out which thread works on which data.
+fn threads_follow() -> Finding {
+    let (group, name) = ("actuators", "threads-follow");
+    let missing = |because: String| Finding::new(group, name, State::Missing, because);
+    match probe::software_events() {
+        Ok(()) if soft_dirty::works() => works(
+            group,
+            name,
+            "soft-dirty bits: under a map, threads go to the data that they write",
+        ),
+        Ok(()) => {
+            missing("this kernel keeps no soft-dirty bits: under a map, threads are bound by number".into())
+                .mend("a kernel with CONFIG_MEM_SOFT_DIRTY")
+        }
+        Err(error) => {
+            let because = refused("perf_event_open", &error);
+            missing(format!("{because}: under a map, threads are bound by number"))
+                .mend("sysctl kernel.perf_event_paranoid=2")
+        }
     }
 }
 
