@@ -1,7 +1,9 @@
 // Outlined OpenMP functions are regions: a descriptor each, set on entry, undone on the way out.
 #include "instrument.h"
 
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/IR/DebugInfoMetadata.h"
+#include "llvm/IR/InstIterator.h"
 #include "llvm/IR/Module.h"
 
 using namespace llvm;
@@ -25,6 +27,64 @@ Constant *text(Module &M, StringRef S) {
   return G;
 }
 
+// How a region deals work to its threads: nodewise_profile::Schedule's numbers, in the order in which they outrank
+// each other.
+enum Schedule : unsigned { Unknown = 0, Static = 1, Auto = 4, Dynamic = 2, Guided = 3, Runtime = 5, Tasks = 6 };
+
+constexpr Schedule Rank[] = {Unknown, Static, Auto, Runtime, Guided, Dynamic, Tasks};
+
+// kmp.h, enum sched_type, without its modifiers and offsets for ordered and nomerge loops.
+Schedule ofKmp(uint64_t Kind) {
+  Kind &= (1u << 29) - 1;
+  if (Kind >= 160)
+    Kind -= 128;
+  if (Kind >= 64 && Kind < 80)
+    Kind -= 32;
+  switch (Kind) {
+  case 33:
+  case 34:
+    return Static;
+  case 35:
+    return Dynamic;
+  case 36:
+    return Guided;
+  case 37:
+    return Runtime;
+  case 38:
+    return Auto;
+  default:
+    return Dynamic; // others that are asked for piece by piece
+  }
+}
+
+Schedule scheduleOf(const CallBase &Call) {
+  const Function *Callee = Call.getCalledFunction();
+  if (!Callee)
+    return Unknown;
+  StringRef Name = Callee->getName();
+  if (Name.starts_with("__kmpc_omp_task") || Name.starts_with("__kmpc_taskloop"))
+    return Name.starts_with("__kmpc_omp_taskwait") || Name.starts_with("__kmpc_omp_taskyield") ? Unknown : Tasks;
+  if (Name.starts_with("__kmpc_for_static_init") || Name.starts_with("__kmpc_dist_for_static_init"))
+    return Static;
+  if (!Name.starts_with("__kmpc_dispatch_init") || Call.arg_size() < 3)
+    return Unknown;
+  const auto *Kind = dyn_cast<ConstantInt>(Call.getArgOperand(2));
+  return Kind ? ofKmp(Kind->getZExtValue()) : Runtime;
+}
+
+Schedule scheduleOf(const Function &F) {
+  if (F.getName().contains(".omp_task_entry"))
+    return Tasks;
+  Schedule Most = Unknown;
+  for (const Instruction &I : instructions(F))
+    if (const auto *Call = dyn_cast<CallBase>(&I)) {
+      Schedule Found = scheduleOf(*Call);
+      if (find(Rank, Found) > find(Rank, Most))
+        Most = Found;
+    }
+  return Most;
+}
+
 // nw_region
 GlobalVariable *descriptor(Function &F) {
   Module &M = *F.getParent();
@@ -34,7 +94,8 @@ GlobalVariable *descriptor(Function &F) {
   Type *I32 = Type::getInt32Ty(M.getContext());
   Constant *Value =
       ConstantStruct::getAnon({text(M, Parent.empty() ? Name : Parent), text(M, Program ? Program->getFilename() : ""),
-                               ConstantInt::get(I32, Program ? Program->getLine() : 0), ConstantInt::get(I32, 0)});
+                               ConstantInt::get(I32, Program ? Program->getLine() : 0), ConstantInt::get(I32, 0),
+                               ConstantInt::get(I32, scheduleOf(F)), ConstantInt::get(I32, 0)});
   auto *G = new GlobalVariable(M, Value->getType(), false, GlobalValue::PrivateLinkage, Value, "nw.region");
   G->setAlignment(Align(8));
   return G;

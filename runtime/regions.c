@@ -20,6 +20,16 @@ static void find_openmp(void) {
     __atomic_store_n(&openmp.omp_get_level, (int (*)(void))nw_loaded_function("omp_get_level"), __ATOMIC_RELEASE);
 }
 
+static void log_schedule(uint32_t region, uint32_t schedule) {
+    nw_line line = {0};
+    if (schedule == 0)
+        return;
+    nw_line_begin(&line, "schedule");
+    nw_line_number(&line, region);
+    nw_line_number(&line, schedule);
+    nw_event(&line);
+}
+
 uint32_t nw_region_register(nw_region *region) {
     sigset_t before;
     nw_threads_lock(&before);
@@ -35,6 +45,7 @@ uint32_t nw_region_register(nw_region *region) {
         nw_line_text(&line, region->function);
         nw_line_text(&line, region->file);
         nw_event(&line);
+        log_schedule(id, region->schedule);
     }
     if (fresh && openmp.omp_get_level == NULL)
         find_openmp(); /* before others of the team leave the region */

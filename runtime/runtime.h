@@ -65,6 +65,8 @@ typedef struct nw_region {
     const char *file;     /* as the compiler recorded it; "" without line tables */
     uint32_t line;
     uint32_t id;          /* 0 until registered, then 1 .. NW_REGIONS - 1 */
+    uint32_t schedule;    /* how it deals work: nodewise_profile::Schedule's number, 0 where that is not known */
+    uint32_t unused;
 } nw_region;
 
 /* ---- Provided by threads, files and events ------------------------------------------------- */

@@ -60,6 +60,7 @@ impl Shape {
         let region = |line| Region {
             kind: RegionKind::OpenMp,
             frame: frame(line),
+            schedule: None,
         };
         Profile {
             meta: self.meta(),

@@ -1,7 +1,7 @@
 //! Decides the verdict on the whole program.
 
 use crate::advised::Advised;
-use crate::gain::{CLOSE, WORTH_IT, worth_it};
+use crate::gain::{CLOSE, WORTH_IT, pays_once, worth_it};
 use crate::matched::Matched;
 use crate::next_command::{Asked, in_words, map_and_run, plain_command};
 use crate::phrases::{faster, percent};
@@ -106,6 +106,22 @@ pub(crate) fn of_short_run(context: &Context<'_>, simulation: &Simulation) -> Op
     };
     let decided = context.machine.node_count() > 1 && !context.histogram.is_empty();
     (decided && seconds < SHORT_RUN_S).then(text)
+}
+
+/// Of a placement that would pay if threads took the same parts again; nothing where none is as good as that.
+pub(crate) fn of_one_run(simulation: &Simulation) -> Option<String> {
+    let once = pays_once(simulation)?;
+    let best = worth_it(simulation).into_iter().next();
+    if best.is_some_and(|best| best.seconds.typical <= once.seconds.typical) {
+        return None;
+    }
+    let other = once.other_runs?.all;
+    Some(format!(
+        " `{}` pays in the recorded run only ({} local): threads take work as it comes, and another run keeps {} local.",
+        once.policy,
+        percent(once.local_fraction),
+        percent(other.by_data)
+    ))
 }
 
 /// What no placement reaches.

@@ -7,12 +7,30 @@ pub const WORTH_IT: f64 = 0.03;
 /// A stock command this close to the best placement is preferred to it.
 pub const CLOSE: f64 = 0.02;
 
-/// Predictions worth a change, fastest first: a typical gain, no loss in any scenario, and not chance.
+/// What a placement may lose of its local fraction in another run of which threads take other parts.
+const KEPT: f64 = 0.05;
+
+/// Predictions worth a change, fastest first: a typical gain, no loss in any scenario, not chance, and in other runs too.
 pub(crate) fn worth_it(simulation: &Simulation) -> Vec<&Prediction> {
-    let pays = |p: &Prediction| p.speedup.typical >= 1.0 + WORTH_IT && p.speedup.min >= 1.0;
     let mut ranked = simulation.ranked();
-    ranked.retain(|p| pays(p) && !p.policy.starts_with("random"));
+    ranked.retain(|p| pays(p) && holds(p) && !p.policy.starts_with("random"));
     ranked
+}
+
+/// The fastest of those that pay in the recorded run only.
+pub(crate) fn pays_once(simulation: &Simulation) -> Option<&Prediction> {
+    let mut ranked = simulation.ranked().into_iter();
+    ranked.find(|p| pays(p) && !holds(p) && !p.policy.starts_with("random"))
+}
+
+fn pays(p: &Prediction) -> bool {
+    p.speedup.typical >= 1.0 + WORTH_IT && p.speedup.min >= 1.0
+}
+
+/// Whether another run keeps what was predicted of the recorded one, each thread being sent to its part.
+fn holds(p: &Prediction) -> bool {
+    p.other_runs
+        .is_none_or(|other| other.all.by_data >= p.local_fraction - KEPT)
 }
 
 /// What one scenario says: whether a placement would be worth a change if its values were the true ones.
@@ -29,7 +47,7 @@ pub(crate) struct Opinion {
 pub(crate) fn opinions(simulation: &Simulation) -> Vec<Opinion> {
     let placements = || {
         let all = simulation.predictions.iter();
-        all.filter(|p| !p.policy.starts_with("random"))
+        all.filter(|p| holds(p) && !p.policy.starts_with("random"))
     };
     let opinion = |(s, scenario): (usize, &Scenario)| {
         let gain = placements()

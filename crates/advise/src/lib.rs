@@ -137,9 +137,11 @@ pub fn advise(
     let mut verdict = decision::verdict(context, simulation, &objects, matched, asked, program);
     verdict.reasons.extend(decision::of_few_lines(&contended_pages));
     if samples.is_none() {
-        verdict
-            .sentence
-            .extend(decision::of_short_run(context, simulation));
+        verdict.sentence.extend(
+            decision::of_one_run(simulation)
+                .into_iter()
+                .chain(decision::of_short_run(context, simulation)),
+        );
     }
     Advice {
         verdict,

@@ -7,7 +7,7 @@
 
 use crate::{Affinity, Histogram, PageView, thread_numbers};
 use nodewise_machine::NodeId;
-use nodewise_profile::{Object, ObjectKind, PageNumber, Profile, TakenPart};
+use nodewise_profile::{Object, ObjectKind, PageNumber, Profile, Schedule, TakenPart};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// How the threads of a program get their parts.
@@ -86,7 +86,8 @@ pub struct Expected {
 
 impl Roles {
     /// What a profile says about its threads; `None` where no other run was recorded, or none of its objects was found
-    /// again there.
+    /// again there. Where OpenMP is asked for nothing but dynamic schedules and tasks, no other run is needed: any thread of
+    /// the team may have any part.
     #[must_use]
     pub fn of(profile: &Profile) -> Option<Self> {
         let runs: BTreeSet<u32> = profile.taken.iter().map(|t| t.run).collect();
@@ -110,7 +111,7 @@ impl Roles {
             roles.add(&cells);
         }
         if all == 0 {
-            return None;
+            return is_dealt_dynamically(profile).then(|| Self::dealt_by_chance(profile));
         }
         let seen = roles.in_parts.max(1.0);
         roles.in_parts /= all as f64;
@@ -119,7 +120,7 @@ impl Roles {
         roles.by_chance /= seen;
         let agreed = roles.by_data - roles.by_chance >= AGREED * (1.0 - roles.by_chance);
         roles.assignment = match roles {
-            _ if roles.in_parts == 0.0 || !agreed => Assignment::Dynamic,
+            _ if roles.in_parts == 0.0 || !agreed || is_dealt_dynamically(profile) => Assignment::Dynamic,
             _ if roles.by_number >= (1.0 - LOST) * roles.by_data => Assignment::Fixed,
             _ => Assignment::Arrival,
         };
@@ -128,6 +129,31 @@ impl Roles {
             players.iter_mut().for_each(|p| p.share /= sum);
         }
         Some(roles)
+    }
+
+    /// Any thread of an OpenMP team may have any part of it.
+    fn dealt_by_chance(profile: &Profile) -> Self {
+        let numbers = thread_numbers(profile).into_iter().zip(&profile.threads);
+        let team: Vec<u32> = numbers
+            .filter(|(_, thread)| thread.openmp.is_some())
+            .map(|(n, _)| n)
+            .collect();
+        let share = 1.0 / team.len().max(1) as f64;
+        let player = |by: &u32| Player {
+            by: *by,
+            matched: *by,
+            share,
+        };
+        let players: Vec<Player> = team.iter().map(player).collect();
+        Self {
+            runs: 0,
+            assignment: Assignment::Dynamic,
+            by_number: share,
+            by_data: share,
+            by_chance: share,
+            in_parts: 1.0,
+            players: team.iter().map(|part| (*part, players.clone())).collect(),
+        }
     }
 
     /// Adds a run: how often each part was accessed by whom. Sums stay undivided until all runs are in.
@@ -192,6 +218,12 @@ impl Roles {
             by_data: by(&|p| p.matched),
         }
     }
+}
+
+/// Whether all that OpenMP was seen to be asked for is dynamic.
+fn is_dealt_dynamically(profile: &Profile) -> bool {
+    let mut asked = profile.regions.iter().filter_map(|r| r.schedule).peekable();
+    asked.peek().is_some() && asked.all(Schedule::is_dynamic)
 }
 
 /// The part of each thread: pairs of a part and a thread in descending order of accesses, each taken if neither is

@@ -1,6 +1,6 @@
 use super::*;
 use nodewise_machine::CpuId;
-use nodewise_profile::{Access, InMemory, ObjectId, Thread, ThreadId};
+use nodewise_profile::{Access, InMemory, ObjectId, Region, Thread, ThreadId};
 
 const THREADS: u32 = 8;
 const PAGES: u64 = 80;
@@ -171,4 +171,29 @@ fn objects_that_cannot_be_found_again_say_nothing() {
     other.objects[1].pages += 1;
     assert_eq!(taken(0, (&profile, &histogram), (&other, &pages)), []);
     assert_eq!(Roles::of(&profile), None);
+}
+
+#[test]
+fn openmp_that_is_asked_for_nothing_but_dynamic_schedules_needs_no_other_run() {
+    let (mut profile, histogram) = parts(1000, |t| t);
+    assert_eq!(Roles::of(&profile), None);
+    let region = |schedule| Region {
+        schedule: Some(schedule),
+        ..Region::default()
+    };
+    profile.regions = vec![
+        Region::default(),
+        region(Schedule::Guided),
+        region(Schedule::Tasks),
+    ];
+    for (number, thread) in (0..).zip(&mut profile.threads) {
+        thread.openmp = Some(number);
+    }
+    let roles = Roles::of(&profile).unwrap();
+    assert_eq!((roles.runs, roles.assignment), (0, Assignment::Dynamic));
+    let found = (profile.clone(), histogram, roles);
+    let Expected { by_number, by_data } = expected(&found);
+    assert!((by_number - 0.25).abs() < 1e-12 && (by_data - 0.25).abs() < 1e-12);
+    profile.regions.push(region(Schedule::Static));
+    assert_eq!(Roles::of(&profile), None, "only another run can tell");
 }

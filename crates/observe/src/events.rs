@@ -61,6 +61,10 @@ pub enum Event<'a> {
         function: &'a str,
         file: &'a str,
     },
+    Schedule {
+        id: u32,
+        number: u32,
+    },
     Outlined {
         id: u32,
         address: u64,
@@ -172,6 +176,10 @@ impl<'a> Event<'a> {
                 number: small(number)?,
                 counter,
                 touch,
+            },
+            ("schedule", &[id, number]) => Self::Schedule {
+                id: small(id)?,
+                number: small(number)?,
             },
             ("outlined", &[id, address]) => Self::Outlined {
                 id: small(id)?,

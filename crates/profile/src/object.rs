@@ -176,6 +176,61 @@ pub enum RegionKind {
     OpenMp,
 }
 
+/// How a parallel construct deals its work to threads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Schedule {
+    /// In parts by thread number (`schedule(static)`).
+    Static,
+    /// In pieces to whoever asks (`schedule(dynamic)`).
+    Dynamic,
+    /// Likewise, in ever smaller pieces (`schedule(guided)`).
+    Guided,
+    /// As the runtime chooses (`schedule(auto)`).
+    Auto,
+    /// As `OMP_SCHEDULE` says (`schedule(runtime)`).
+    Runtime,
+    /// As tasks, which any thread may take.
+    Tasks,
+}
+
+impl Schedule {
+    /// All schedules; their numbers are those of `omp_sched_t` as far as it has them.
+    pub const ALL: [(Self, u32, &'static str); 6] = [
+        (Self::Static, 1, "static"),
+        (Self::Dynamic, 2, "dynamic"),
+        (Self::Guided, 3, "guided"),
+        (Self::Auto, 4, "auto"),
+        (Self::Runtime, 5, "runtime"),
+        (Self::Tasks, 6, "tasks"),
+    ];
+
+    /// The number used in files.
+    #[must_use]
+    pub fn number(self) -> u32 {
+        let of = Self::ALL.iter().find(|s| s.0 == self);
+        of.map_or(0, |s| s.1)
+    }
+
+    /// The schedule with this number.
+    #[must_use]
+    pub fn from_number(number: u32) -> Option<Self> {
+        Self::ALL.iter().find(|s| s.1 == number).map(|s| s.0)
+    }
+
+    /// The stable name used in JSON.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        let of = Self::ALL.iter().find(|s| s.0 == self);
+        of.map_or("", |s| s.2)
+    }
+
+    /// Whether which thread gets what depends on who asks first.
+    #[must_use]
+    pub fn is_dynamic(self) -> bool {
+        matches!(self, Self::Dynamic | Self::Guided | Self::Tasks)
+    }
+}
+
 /// A code region: a parallel construct, or all other code.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Region {
@@ -183,4 +238,6 @@ pub struct Region {
     pub kind: RegionKind,
     /// The function it was outlined from, and where.
     pub frame: Frame,
+    /// How it deals work, where the compiler saw that.
+    pub schedule: Option<Schedule>,
 }

@@ -2,6 +2,7 @@
 
 use crate::model::*;
 use crate::moves;
+use crate::roles::Roles;
 use crate::sampling::Sampling;
 use nodewise_advise::{Advice, Advised, Blame, Pass, schedule};
 use nodewise_analysis::figures::{percent, plural, seconds};
@@ -94,7 +95,7 @@ impl Report {
                 migrations: findings.timeline.dynamicity.total(),
                 pages_by_moves: findings.timeline.dynamicity.distribution(),
             },
-            roles: nodewise_analysis::Roles::of(profile).as_ref().map(Into::into),
+            roles: findings.roles(),
             moves,
             migrations,
             notes: notes(findings, unknown),
@@ -103,6 +104,11 @@ impl Report {
 }
 
 impl Findings<'_> {
+    fn roles(&self) -> Option<Roles> {
+        let found = nodewise_analysis::Roles::of(self.context.profile)?;
+        Some(Roles::of(&found, &self.simulation.baseline().regions))
+    }
+
     /// Of pages that moved, recorded or simulated. Predictions follow the mappings', those of recorded moves last.
     fn as_moved(&self) -> Option<f64> {
         if let Some(moving) = self.moving {

@@ -37,7 +37,7 @@ pub use nodewise_analysis::figures::{
     amount, and_more, between, bytes, count, gigabytes, noun, pages, percent, plural, ratio, seconds,
 };
 pub use page_show::{PageShow, page_show};
-pub use roles::{OtherRuns, Roles, sentence as roles_sentence, worth as other_runs_worth};
+pub use roles::{DynamicLoop, OtherRuns, Roles, sentence as roles_sentence};
 pub use sampling::{Sampled, Sampling};
 pub use sweep_svg::{SweepPoint, sweep_svg};
 pub use table::{matrix_line, table};

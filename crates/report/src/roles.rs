@@ -2,7 +2,8 @@
 
 use nodewise_analysis::figures::{percent, plural};
 use nodewise_analysis::{Assignment, Roles as Found};
-use nodewise_simulation::OtherRuns as Predicted;
+use nodewise_profile::Schedule;
+use nodewise_simulation::{OtherRuns as Predicted, RegionCost};
 use serde::Serialize;
 
 /// How the threads of other runs of the same command took the parts of the recorded one. A part is the pages of which
@@ -21,8 +22,25 @@ pub struct Roles {
     pub by_chance: f64,
     /// Share of all accesses that went to parts.
     pub in_parts: f64,
+    /// Parallel constructs that deal their work to whoever asks, the largest share first.
+    pub loops: Vec<DynamicLoop>,
     /// The same in a sentence.
     pub sentence: String,
+}
+
+/// A parallel construct of which another run may give each thread another part.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct DynamicLoop {
+    /// The function that it is in.
+    pub function: String,
+    /// `file:line`.
+    pub site: String,
+    /// `dynamic`, `guided` or `tasks`.
+    pub schedule: &'static str,
+    /// Share of all lines that its threads fetch.
+    pub share: f64,
+    /// What to write instead.
+    pub advice: String,
 }
 
 /// Local fractions that another run is expected to have under a policy.
@@ -49,9 +67,12 @@ impl From<Predicted> for OtherRuns {
     }
 }
 
-impl From<&Found> for Roles {
-    fn from(found: &Found) -> Self {
+impl Roles {
+    /// What was found of a program, the constructs of which cost `regions`.
+    #[must_use]
+    pub fn of(found: &Found, regions: &[RegionCost]) -> Self {
         Self {
+            loops: dynamic_loops(regions),
             assignment: found.assignment.name(),
             other_runs: found.runs,
             by_number: found.by_number,
@@ -59,6 +80,39 @@ impl From<&Found> for Roles {
             by_chance: found.by_chance,
             in_parts: found.in_parts,
             sentence: sentence(found),
+        }
+    }
+}
+
+/// Constructs that fetch a smaller share of the lines are not worth a line.
+const SMALL: f64 = 0.02;
+
+fn dynamic_loops(regions: &[RegionCost]) -> Vec<DynamicLoop> {
+    let all: f64 = regions.iter().map(|r| r.lines).sum();
+    let one = |region: &RegionCost| {
+        let schedule = region.schedule.filter(|s| s.is_dynamic())?;
+        let share = region.lines / all.max(1.0);
+        (share >= SMALL).then(|| DynamicLoop {
+            function: region.frame.function.clone(),
+            site: format!("{}:{}", region.frame.file_name(), region.frame.line),
+            schedule: schedule.name(),
+            share,
+            advice: instead(schedule).to_owned(),
+        })
+    };
+    let mut loops: Vec<DynamicLoop> = regions.iter().filter_map(one).collect();
+    loops.sort_by(|a, b| b.share.total_cmp(&a.share));
+    loops
+}
+
+/// What gives each thread the same part in each run.
+fn instead(schedule: Schedule) -> &'static str {
+    match schedule {
+        Schedule::Tasks => {
+            "#pragma omp parallel for schedule(static) over the same pieces, or tasks with `affinity`"
+        }
+        _ => {
+            "#pragma omp parallel for schedule(static); where pieces differ in cost, schedule(static, n) with a smaller n"
         }
     }
 }
@@ -80,6 +134,9 @@ pub fn sentence(found: &Found) -> String {
             "Threads take their parts in order of arrival: in {runs} the thread of the same number made {number} of the \
              accesses to each part, and another one, found by the pages that it uses, {data}."
         ),
+        Assignment::Dynamic if found.runs == 0 => {
+            "Threads take work as it comes: OpenMP is asked for dynamic schedules or tasks only.".to_owned()
+        }
         Assignment::Dynamic if found.in_parts == 0.0 => {
             "Threads take work as it comes: no thread makes most of the accesses to any page.".to_owned()
         }
@@ -100,11 +157,18 @@ pub fn sentence(found: &Found) -> String {
     }
 }
 
-/// What a placement is worth in another run, in a sentence; nothing where threads keep their parts.
+/// A share that a placement may lose in another run without a word.
+const KEPT: f64 = 0.01;
+
+/// What a placement, of which `local` of the accesses are local in the recorded run, is worth in another one; nothing where
+/// it keeps that.
 #[must_use]
-pub fn worth(policy: &str, expected: &OtherRuns) -> Option<String> {
+pub fn worth(policy: &str, local: f64, expected: &OtherRuns) -> Option<String> {
     let (number, data) = (percent(expected.by_number), percent(expected.by_data));
-    (number != data).then(|| {
-        format!("In another run {policy} keeps {number} of the accesses local by the numbers of threads, {data} by data.")
+    (expected.by_number < local - KEPT).then(|| match number == data {
+        true => format!("In another run {policy} keeps {number} of the accesses local."),
+        false => format!(
+            "In another run {policy} keeps {number} of the accesses local by the numbers of threads, {data} by data."
+        ),
     })
 }

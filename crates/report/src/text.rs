@@ -256,9 +256,23 @@ impl Writer {
         let others = || report.policies.iter().skip(1);
         let best = || others().max_by(|a, b| a.local_fraction.total_cmp(&b.local_fraction));
         let policy = others().find(|p| report.recommends(p)).or_else(best);
-        let worth = policy.and_then(|p| roles::worth(&p.policy, p.other_runs.as_ref()?));
+        let worth = policy.and_then(|p| roles::worth(&p.policy, p.local_fraction, p.other_runs.as_ref()?));
         if let Some(worth) = worth.filter(|_| !report.has_one_node()) {
             self.wrapped(out, "", &worth, str::to_owned);
+        }
+        for dynamic in roles.loops.iter().take(BLAMED) {
+            let text = format!(
+                "`{}` {} ({} of the traffic) deals its work {}.",
+                clean(&dynamic.function),
+                clean(&dynamic.site),
+                percent(dynamic.share),
+                match dynamic.schedule {
+                    "tasks" => "as tasks".to_owned(),
+                    schedule => format!("by schedule({schedule})"),
+                }
+            );
+            self.wrapped(out, "", &text, str::to_owned);
+            self.wrapped(out, "  → ", &dynamic.advice, str::to_owned);
         }
         out.push('\n');
     }

@@ -1,13 +1,15 @@
 //! Predicted time by code region.
 
 use crate::Range;
-use nodewise_profile::{Frame, Profile, RegionId};
+use nodewise_profile::{Frame, Profile, Region, RegionId, Schedule};
 
 /// What the phases of one region come to under one mapping.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RegionCost {
     /// The function it was outlined from; empty for code outside parallel regions.
     pub frame: Frame,
+    /// How it deals work, where that is known.
+    pub schedule: Option<Schedule>,
     /// Predicted wall time; all regions together make the run.
     pub seconds: Range,
     /// Lines fetched, if all of them reach memory.
@@ -39,9 +41,10 @@ impl RegionSums {
         self.local += lines.iter().step_by(nodes + 1).sum::<f64>();
     }
 
-    fn cost(&self, frame: Frame) -> RegionCost {
+    fn cost(&self, region: Region) -> RegionCost {
         RegionCost {
-            frame,
+            frame: region.frame,
+            schedule: region.schedule,
             seconds: Range::spanning(&self.ns.iter().map(|ns| ns * 1e-9).collect::<Vec<_>>()),
             lines: self.lines,
             local_fraction: if self.lines > 0.0 {
@@ -55,17 +58,12 @@ impl RegionSums {
 
 /// The regions that took time, longest first.
 pub(crate) fn costs(sums: &[RegionSums], profile: &Profile) -> Vec<RegionCost> {
-    let frame = |region: usize| {
-        profile
-            .regions
-            .get(region)
-            .map_or_else(Frame::default, |r| r.frame.clone())
-    };
+    let of = |region: usize| profile.regions.get(region).cloned().unwrap_or_default();
     let mut costs: Vec<_> = sums
         .iter()
         .enumerate()
         .filter(|(_, sums)| !sums.ns.is_empty())
-        .map(|(region, sums)| sums.cost(frame(region)))
+        .map(|(region, sums)| sums.cost(of(region)))
         .collect();
     costs.sort_by(|a, b| b.seconds.typical.total_cmp(&a.seconds.typical));
     costs

@@ -6,7 +6,7 @@ use crate::table::{Column, Entry, Kind, Schema, Table, TableWriter};
 use Kind::{Ascending, F64, MaybeF64, MaybeU32, Text, U32, U64};
 use nodewise_profile::{
     FirstTouch, Frame, Migration, Object, ObjectId, ObjectKind, PageNumber, Profile, Region, RegionId,
-    RegionKind, Site, SiteId, Slice, SliceId, TakenPart, Thread, ThreadId,
+    RegionKind, Schedule, Site, SiteId, Slice, SliceId, TakenPart, Thread, ThreadId,
 };
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -41,6 +41,7 @@ const REGIONS: &Schema = &[
     ("function", Text),
     ("file", Text),
     ("line", U32),
+    ("schedule", MaybeU32),
 ];
 const SLICES: &Schema = &[("slice", U32), ("start_ns", U64), ("end_ns", U64)];
 /// One row for each frame, innermost first; a site without frames is one row with empty fields.
@@ -316,6 +317,7 @@ fn regions(rows: &[Region]) -> Vec<Column> {
         texts(rows, |r| &r.frame.function),
         texts(rows, |r| &r.frame.file),
         u32s(rows, |r| r.frame.line),
+        Column::MaybeU32(rows.iter().map(|r| r.schedule.map(Schedule::number)).collect()),
     ]
 }
 
@@ -330,6 +332,7 @@ fn read_regions(c: &[Column]) -> std::result::Result<Vec<Region>, String> {
         Ok(Region {
             kind,
             frame: frame(&c[2..], i),
+            schedule: c[5].maybe_u32()[i].and_then(Schedule::from_number),
         })
     };
     (0..c[0].len()).map(row).collect()

@@ -63,6 +63,7 @@ pub fn program(
             Region {
                 kind: RegionKind::OpenMp,
                 frame: frame("solve", "src/solve.c", 88),
+                schedule: None,
             },
         ],
         slices: vec![Default::default()],

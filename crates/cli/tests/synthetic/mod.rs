@@ -75,10 +75,12 @@ fn tables() -> Profile {
             Region {
                 kind: RegionKind::OpenMp,
                 frame: frame(88),
+                schedule: Some(Schedule::Dynamic),
             },
             Region {
                 kind: RegionKind::OpenMp,
                 frame: frame(99),
+                schedule: Some(Schedule::Static),
             },
         ],
         slices: Vec::new(),

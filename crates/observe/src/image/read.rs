@@ -9,7 +9,9 @@ use crate::program::RUNTIME;
 use crate::tables::Tables;
 use crate::thread_file::{Delta, ThreadFile, Touch};
 use crate::{objects, rows};
-use nodewise_profile::{Access, BASE_PAGE_SIZE, FirstTouch, Frame, ObjectId, Region, RegionKind, SliceId};
+use nodewise_profile::{
+    Access, BASE_PAGE_SIZE, FirstTouch, Frame, ObjectId, Region, RegionKind, Schedule, SliceId,
+};
 use std::io;
 
 impl Image {
@@ -237,8 +239,14 @@ impl Image {
                     tables.region(Region {
                         kind: RegionKind::OpenMp,
                         frame,
+                        schedule: None,
                     }),
                 );
+            }
+            Event::Schedule { id, number } => {
+                if let Some(region) = self.regions.get(&id) {
+                    tables.profile.regions[region.index()].schedule = Schedule::from_number(number);
+                }
             }
             Event::Outlined { id, address } => {
                 let frame = tables
@@ -247,7 +255,14 @@ impl Image {
                     .pop()
                     .unwrap_or_default();
                 let kind = RegionKind::OpenMp;
-                self.regions.insert(id, tables.region(Region { kind, frame }));
+                self.regions.insert(
+                    id,
+                    tables.region(Region {
+                        kind,
+                        frame,
+                        schedule: None,
+                    }),
+                );
             }
             Event::Heap {
                 address,

@@ -76,6 +76,7 @@ fn profile() -> (Profile, InMemory) {
             Region {
                 kind: RegionKind::OpenMp,
                 frame: frame("main", 88),
+                schedule: None,
             },
         ],
         slices: (0..u64::from(SLICES))

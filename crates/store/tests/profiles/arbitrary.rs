@@ -2,8 +2,8 @@
 
 use nodewise_profile::{
     Access, Coverage, FirstTouch, Frame, Meta, Migration, Object, ObjectId, ObjectKind, Observer, PageNumber,
-    Profile, Region, RegionId, RegionKind, Sampling, Site, SiteId, Slice, SliceId, TakenPart, Thread,
-    ThreadId,
+    Profile, Region, RegionId, RegionKind, Sampling, Schedule, Site, SiteId, Slice, SliceId, TakenPart,
+    Thread, ThreadId,
 };
 use proptest::collection::vec;
 use proptest::option;
@@ -69,7 +69,8 @@ fn thread() -> impl Strategy<Value = Thread> {
 }
 
 fn region() -> impl Strategy<Value = Region> {
-    (any::<bool>(), frame()).prop_map(|(openmp, frame)| Region {
+    (any::<bool>(), frame(), 0u32..8).prop_map(|(openmp, frame, schedule)| Region {
+        schedule: Schedule::from_number(schedule),
         kind: if openmp {
             RegionKind::OpenMp
         } else {
