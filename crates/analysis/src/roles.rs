@@ -3,11 +3,12 @@
 //! A map binds data to threads by their numbers. That holds in another run where the program deals its work by number. Where
 //! threads take parts in order of arrival, thread 3 of the next run may have the part of thread 7. So two runs are
 //! compared: a *part* is what one thread of the recorded run did, the pages of which it made more than half of the
-//! accesses, and the threads of the other run are matched with parts by the pages that they access.
+//! accesses, and the threads of the other run are matched with parts by the pages that they access. Pages on which several
+//! threads access a few lines only are left out: who waits longer for a variable says nothing about parts.
 
-use crate::{Affinity, Histogram, PageView, thread_numbers};
+use crate::{Affinity, Histogram, PageView, contended_pages, first_touches, thread_numbers};
 use nodewise_machine::NodeId;
-use nodewise_profile::{Object, ObjectKind, PageNumber, Profile, Schedule, TakenPart};
+use nodewise_profile::{Object, ObjectKind, PageNumber, Profile, Schedule, TakenPart, ThreadId};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// How the threads of a program get their parts.
@@ -45,6 +46,9 @@ impl Assignment {
 const LOST: f64 = 0.05;
 /// Agreement beyond chance (Cohen's kappa) from which parts are said to have one thread each.
 const AGREED: f64 = 0.5;
+/// Nothing is said where less than this share of the accesses is to parts, or where one thread has all but this
+/// share of the work, so that threads would match by chance.
+const ENOUGH: f64 = 0.1;
 
 /// The threads of other runs, matched with the parts of the recorded one.
 #[derive(Clone, Debug, PartialEq)]
@@ -61,7 +65,8 @@ pub struct Roles {
     pub by_chance: f64,
     /// The share of all accesses that went to parts.
     pub in_parts: f64,
-    players: BTreeMap<u32, Vec<Player>>,
+    /// For each run and part.
+    players: BTreeMap<(u32, u32), Vec<Player>>,
 }
 
 /// A thread that has a part in another run.
@@ -71,7 +76,7 @@ struct Player {
     by: u32,
     /// The part that it is matched with: where it is by data.
     matched: u32,
-    /// Its share of the accesses to the part, over all runs.
+    /// Its share of the accesses to the part.
     share: f64,
 }
 
@@ -85,49 +90,49 @@ pub struct Expected {
 }
 
 impl Roles {
-    /// What a profile says about its threads; `None` where no other run was recorded, or none of its objects was found
-    /// again there. Where OpenMP is asked for nothing but dynamic schedules and tasks, no other run is needed: any thread of
-    /// the team may have any part.
+    /// What a profile says about its threads; `None` where no other run was recorded, or it does not tell. Where OpenMP is
+    /// asked for nothing but dynamic schedules and tasks, no other run is needed: any thread of the team may have any part.
     #[must_use]
     pub fn of(profile: &Profile) -> Option<Self> {
+        let dynamic = is_dealt_dynamically(profile);
+        match Self::compared(profile, dynamic) {
+            Some(roles) => Some(roles),
+            None => dynamic.then(|| Self::dealt_by_chance(profile)),
+        }
+    }
+
+    fn compared(profile: &Profile, dynamic: bool) -> Option<Self> {
         let runs: BTreeSet<u32> = profile.taken.iter().map(|t| t.run).collect();
         let all: u64 = profile.taken.iter().map(|t| t.accesses).sum();
         let mut roles = Self {
-            runs: runs.len() as u32,
-            assignment: Assignment::Fixed,
+            runs: u32::try_from(runs.len()).unwrap_or(u32::MAX),
+            assignment: Assignment::Dynamic,
             by_number: 0.0,
             by_data: 0.0,
             by_chance: 0.0,
             in_parts: 0.0,
             players: BTreeMap::new(),
         };
-        for run in &runs {
-            let cells: Vec<(u32, u32, u64)> = profile
-                .taken
-                .iter()
-                .filter(|t| t.run == *run && t.accesses > 0)
-                .filter_map(|t| Some((t.part?, t.by, t.accesses)))
-                .collect();
-            roles.add(&cells);
+        for run in runs {
+            let of_run = profile.taken.iter().filter(|t| t.run == run && t.accesses > 0);
+            let cells: Vec<(u32, u32, u64)> =
+                of_run.filter_map(|t| Some((t.part?, t.by, t.accesses))).collect();
+            roles.add(run, &cells);
         }
-        if all == 0 {
-            return is_dealt_dynamically(profile).then(|| Self::dealt_by_chance(profile));
-        }
-        let seen = roles.in_parts.max(1.0);
-        roles.in_parts /= all as f64;
+        let seen = roles.in_parts;
+        roles.in_parts /= all.max(1) as f64;
         roles.by_number /= seen;
         roles.by_data /= seen;
         roles.by_chance /= seen;
+        if seen == 0.0 || roles.in_parts < ENOUGH || roles.by_chance > 1.0 - ENOUGH {
+            return None;
+        }
         let agreed = roles.by_data - roles.by_chance >= AGREED * (1.0 - roles.by_chance);
         roles.assignment = match roles {
-            _ if roles.in_parts == 0.0 || !agreed || is_dealt_dynamically(profile) => Assignment::Dynamic,
+            _ if dynamic || !agreed => Assignment::Dynamic,
             _ if roles.by_number >= (1.0 - LOST) * roles.by_data => Assignment::Fixed,
             _ => Assignment::Arrival,
         };
-        for players in roles.players.values_mut() {
-            let sum: f64 = players.iter().map(|p| p.share).sum();
-            players.iter_mut().for_each(|p| p.share /= sum);
-        }
         Some(roles)
     }
 
@@ -152,30 +157,35 @@ impl Roles {
             by_data: share,
             by_chance: share,
             in_parts: 1.0,
-            players: team.iter().map(|part| (*part, players.clone())).collect(),
+            players: team.iter().map(|part| ((0, *part), players.clone())).collect(),
         }
     }
 
     /// Adds a run: how often each part was accessed by whom. Sums stay undivided until all runs are in.
-    fn add(&mut self, cells: &[(u32, u32, u64)]) {
+    fn add(&mut self, run: u32, cells: &[(u32, u32, u64)]) {
         let matched = matched(cells);
         self.by_chance += chance(cells);
+        let mut parts: BTreeMap<u32, f64> = BTreeMap::new();
+        for &(part, _, accesses) in cells {
+            *parts.entry(part).or_default() += accesses as f64;
+        }
         for &(part, by, accesses) in cells {
-            let share = accesses as f64;
+            let accesses = accesses as f64;
             let own = matched.get(&by).copied().unwrap_or(by);
-            self.in_parts += share;
-            self.by_number += if part == by { share } else { 0.0 };
-            self.by_data += if part == own { share } else { 0.0 };
-            self.players.entry(part).or_default().push(Player {
+            self.in_parts += accesses;
+            self.by_number += if part == by { accesses } else { 0.0 };
+            self.by_data += if part == own { accesses } else { 0.0 };
+            self.players.entry((run, part)).or_default().push(Player {
                 by,
                 matched: own,
-                share,
+                share: accesses / parts[&part],
             });
         }
     }
 
     /// The local fractions of another run, of the accesses to pages that `counts`, with pages where `homes` has them: what
-    /// a thread of the recorded run accessed is accessed by those that have its part in other runs.
+    /// a thread of the recorded run accessed is accessed by those that have its part in other runs. Pages that are where
+    /// their first touch puts them are there in another run too: on the node of those that have the toucher's part.
     #[must_use]
     pub fn expected(
         &self,
@@ -185,30 +195,22 @@ impl Roles {
         homes: &[NodeId],
         counts: impl Fn(&PageView<'_>) -> bool,
     ) -> Expected {
-        let nodes = affinity.by_number(profile);
-        let node = |number: u32| nodes.get(number as usize).copied();
-        let numbers = thread_numbers(profile);
-        // Of each thread of the recorded run: on which nodes others make its accesses.
-        let of_part = |part: u32, on: &dyn Fn(&Player) -> u32| -> BTreeMap<NodeId, f64> {
-            let mut shares = BTreeMap::new();
-            match self.players.get(&part) {
-                Some(players) => players.iter().for_each(|p| {
-                    if let Some(node) = node(on(p)) {
-                        *shares.entry(node).or_default() += p.share;
-                    }
-                }),
-                None => shares.extend(node(part).map(|n| (n, 1.0))),
-            }
-            shares
-        };
+        let touches = first_touches(profile, histogram);
         let by = |on: &dyn Fn(&Player) -> u32| {
-            let of: Vec<_> = numbers.iter().map(|part| of_part(*part, on)).collect();
+            let mut places = self.places(profile, affinity, on);
             let (mut sum, mut local) = (0.0, 0.0);
             for page in histogram.iter().filter(|page| counts(page)) {
+                let home = homes[page.index];
+                let toucher = touches[page.index].map(|touch| touch.thread);
+                let toucher = toucher.filter(|thread| affinity.node(*thread) == home);
                 for entry in page.entries {
                     let accesses = entry.accesses() as f64;
                     sum += accesses;
-                    local += accesses * of[entry.thread.index()].get(&homes[page.index]).unwrap_or(&0.0);
+                    local += accesses
+                        * match toucher {
+                            Some(toucher) => places.together(entry.thread, toucher),
+                            None => places.on(entry.thread, home),
+                        };
                 }
             }
             if sum > 0.0 { local / sum } else { 1.0 }
@@ -217,6 +219,67 @@ impl Roles {
             by_number: by(&|p| p.by),
             by_data: by(&|p| p.matched),
         }
+    }
+
+    /// Where those are, in each run, that have the part of each thread.
+    fn places(&self, profile: &Profile, affinity: &Affinity, on: &dyn Fn(&Player) -> u32) -> Places {
+        let nodes = affinity.by_number(profile);
+        let node = |number: u32| nodes.get(number as usize).copied();
+        let in_run = |run: u32| {
+            let of_part = |part: u32| {
+                let mut shares: BTreeMap<NodeId, f64> = BTreeMap::new();
+                match self.players.get(&(run, part)) {
+                    Some(players) => players.iter().for_each(|p| {
+                        if let Some(node) = node(on(p)) {
+                            *shares.entry(node).or_default() += p.share;
+                        }
+                    }),
+                    None => shares.extend(node(part).map(|n| (n, 1.0))),
+                }
+                shares
+            };
+            thread_numbers(profile).into_iter().map(of_part).collect()
+        };
+        let runs: BTreeSet<u32> = self.players.keys().map(|(run, _)| *run).collect();
+        Places {
+            runs: runs.into_iter().map(in_run).collect(),
+            together: HashMap::new(),
+        }
+    }
+}
+
+/// The shares of each thread's part that are done on each node, in each run.
+struct Places {
+    runs: Vec<Vec<BTreeMap<NodeId, f64>>>,
+    /// Pairs of threads that were asked for.
+    together: HashMap<(ThreadId, ThreadId), f64>,
+}
+
+impl Places {
+    /// The share of a thread's part that is done on a node.
+    fn on(&self, thread: ThreadId, node: NodeId) -> f64 {
+        let share = |run: &Vec<BTreeMap<NodeId, f64>>| run[thread.index()].get(&node).copied().unwrap_or(0.0);
+        self.runs.iter().map(share).sum::<f64>() / self.runs.len().max(1) as f64
+    }
+
+    /// The share of a thread's part that is done on the node where the other's is.
+    fn together(&mut self, one: ThreadId, other: ThreadId) -> f64 {
+        if one == other {
+            return 1.0;
+        }
+        let runs = &self.runs;
+        *self
+            .together
+            .entry((one.min(other), one.max(other)))
+            .or_insert_with(|| {
+                let share = |run: &Vec<BTreeMap<NodeId, f64>>| {
+                    let there = &run[other.index()];
+                    let both = run[one.index()].iter();
+                    both.map(|(node, share)| share * there.get(node).unwrap_or(&0.0))
+                        .sum::<f64>()
+                };
+                runs.iter().map(share).sum::<f64>() / runs.len().max(1) as f64
+            })
     }
 }
 
@@ -306,6 +369,13 @@ pub fn taken(
         .map(|o| keys.get(&key(o, &sites)).copied())
         .collect();
     let (parts, numbers) = (thread_numbers(profile), thread_numbers(other));
+    let waits = |histogram: &Histogram| -> BTreeSet<usize> {
+        contended_pages(histogram)
+            .iter()
+            .map(|contended| contended.page)
+            .collect()
+    };
+    let (waits_here, waits_there) = (waits(histogram), waits(others));
     let mut sums: BTreeMap<(Option<u32>, u32), u64> = BTreeMap::new();
     for page in others.iter() {
         let object = &other.objects[page.object.index()];
@@ -314,6 +384,9 @@ pub fn taken(
         };
         let here = PageNumber(first.0 + page.page.0.saturating_sub(object.first_page.0));
         let part = histogram.pages.binary_search(&here).ok();
+        if waits_there.contains(&page.index) || part.is_some_and(|at| waits_here.contains(&at)) {
+            continue;
+        }
         let part = part.and_then(|at| user(&histogram.page(at)));
         for entry in page.entries {
             let by = numbers[entry.thread.index()];

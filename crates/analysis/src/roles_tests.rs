@@ -1,6 +1,6 @@
 use super::*;
 use nodewise_machine::CpuId;
-use nodewise_profile::{Access, InMemory, ObjectId, Region, Thread, ThreadId};
+use nodewise_profile::{Access, FirstTouch, InMemory, ObjectId, Region, Thread, ThreadId};
 
 const THREADS: u32 = 8;
 const PAGES: u64 = 80;
@@ -24,6 +24,7 @@ fn run(first: u64, share: impl Fn(u32, u64) -> u64) -> (Profile, Histogram) {
         len: 1,
         thread: ThreadId(thread),
         reads: share(thread, page),
+        lines: share(thread, page),
         ..Access::default()
     };
     let rows = (0..PAGES).flat_map(|page| (0..THREADS).map(move |thread| row(page, thread)));
@@ -141,12 +142,36 @@ fn unequal_shares_of_work_by_chance_are_dynamic() {
 }
 
 #[test]
-fn work_that_is_dealt_anew_all_the_time_has_no_parts() {
-    let (mut profile, histogram) = run(1000, |_, _| 10);
-    let (other, pages) = run(5, |_, _| 10);
-    profile.taken = taken(0, (&profile, &histogram), (&other, &pages));
-    let roles = Roles::of(&profile).unwrap();
-    assert_eq!((roles.in_parts, roles.assignment), (0.0, Assignment::Dynamic));
+fn where_all_pages_are_shared_or_one_thread_works_nothing_is_said() {
+    for share in [|_, _| 10, |t, _| 10 * u64::from(t == 3)] {
+        let (mut profile, histogram) = run(1000, share);
+        let (other, pages) = run(5, share);
+        profile.taken = taken(0, (&profile, &histogram), (&other, &pages));
+        assert_eq!((profile.taken.is_empty(), Roles::of(&profile)), (false, None));
+    }
+}
+
+/// Each thread first touches its own part, and pages are where that puts them: they follow whoever has the part.
+#[test]
+fn first_touch_follows_the_part_in_another_run() {
+    let (mut profile, histogram, roles) = compared(&[parts(5, |t| (t + 2) % THREADS)]);
+    profile.first_touches = histogram
+        .iter()
+        .map(|page| FirstTouch {
+            page: page.page,
+            len: 1,
+            thread: page.entries[0].thread,
+            ..FirstTouch::default()
+        })
+        .collect();
+    let found = (profile, histogram, roles);
+    assert_eq!(
+        expected(&found),
+        Expected {
+            by_number: 1.0,
+            by_data: 1.0
+        }
+    );
 }
 
 #[test]

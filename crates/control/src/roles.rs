@@ -16,14 +16,37 @@ pub struct Known {
     pub now: NodeId,
 }
 
-/// The node that most of the observations name, of which `by_node[n]` name node n, and their number: where more than half
-/// would be of it if there were many more (95 %: 4 of 4, 7 of 8, 13 of 18).
-#[must_use]
-pub fn majority(by_node: &[u32]) -> Option<(NodeId, u32)> {
-    let all: u32 = by_node.iter().sum();
-    let (node, most) = (0..).zip(by_node).max_by_key(|(node, n)| (**n, Reverse(*node)))?;
-    let share = f64::from(*most) / f64::from(all.max(1));
-    (Interval::wilson(share, all.into()).low > 0.5).then_some((NodeId(node), *most))
+/// How often a thread was seen to use memory of each node, each time with a weight.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Votes {
+    by_node: Vec<f64>,
+    squares: f64,
+}
+
+impl Votes {
+    /// Adds an observation.
+    pub fn add(&mut self, node: NodeId, weight: f64) {
+        if self.by_node.len() <= node.index() {
+            self.by_node.resize(node.index() + 1, 0.0);
+        }
+        self.by_node[node.index()] += weight;
+        self.squares += weight * weight;
+    }
+
+    /// The node that most of the weight names, and how many equal observations the weights are worth (Kish 1965: the square of
+    /// their sum over the sum of their squares): where more than half would be of it if there were many more (95 %: 4 of 4,
+    /// 7 of 8, 13 of 18). One page that matters more than all others together is one observation.
+    #[must_use]
+    pub fn majority(&self) -> Option<(NodeId, u32)> {
+        let all: f64 = self.by_node.iter().sum();
+        let (node, most) = (0..).zip(&self.by_node).max_by(|a, b| a.1.total_cmp(b.1))?;
+        if all <= 0.0 {
+            return None;
+        }
+        let worth = all * all / self.squares;
+        let clear = Interval::wilson(most / all, worth).low > 0.5;
+        clear.then_some((NodeId(node), worth as u32))
+    }
 }
 
 /// The node of each thread, where node n has `places[n]` places. With more threads than places, each place takes as many
@@ -61,9 +84,17 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    fn votes(by_node: &[u32]) -> Votes {
+        let mut votes = Votes::default();
+        for (node, n) in (0..).map(NodeId).zip(by_node) {
+            (0..*n).for_each(|_| votes.add(node, 3.0));
+        }
+        votes
+    }
+
     fn thread(by_node: &[u32], now: u32) -> Known {
         Known {
-            belongs: majority(by_node),
+            belongs: votes(by_node).majority(),
             now: NodeId(now),
         }
     }
@@ -86,10 +117,20 @@ mod tests {
 
     #[test]
     fn few_or_mixed_observations_name_no_node() {
-        let of = |by_node: &[u32]| majority(by_node).map(|(node, _)| node.0);
+        let of = |by_node: &[u32]| votes(by_node).majority().map(|(node, _)| node.0);
         assert_eq!(of(&[]), None);
         assert_eq!([of(&[0, 3]), of(&[4, 4]), of(&[6, 2]), of(&[55, 45])], [None; 4]);
         assert_eq!([of(&[0, 4]), of(&[1, 7]), of(&[30, 70])], [Some(1); 3]);
+    }
+
+    #[test]
+    fn one_page_that_matters_most_decides_nothing_but_outweighs_others() {
+        let mut votes = votes(&[20, 0]);
+        assert_eq!(votes.majority(), Some((NodeId(0), 20)));
+        votes.add(NodeId(1), 100.0);
+        assert_eq!(votes.majority(), None);
+        votes.add(NodeId(1), 100.0);
+        assert_eq!(votes.majority(), None, "two observations");
     }
 
     #[test]

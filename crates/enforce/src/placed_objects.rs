@@ -1,4 +1,4 @@
-//! The objects of a running process that a placement has placed, and where their pages are wanted.
+//! The objects of a running process that a placement has placed.
 
 use crate::Table;
 use crate::summary::{Live, State};
@@ -33,14 +33,15 @@ impl PlacedObjects {
         placed.collect()
     }
 
-    /// The node, as the table counts them, that a page of these objects is wanted on; `None` for other pages, and for
-    /// those that are left to the kernel.
+    /// Accesses to a page over the program's mean, as recorded; 1 for pages of which that is not known.
     #[must_use]
-    pub fn wanted(&self, table: &Table, page: u64) -> Option<NodeId> {
+    pub fn weight(&self, table: &Table, page: u64) -> f64 {
         let before = self.objects.partition_point(|o| o.page <= page);
-        let object = self.objects.get(before.checked_sub(1)?)?;
-        (page < object.page + object.pages)
-            .then(|| table.wanted(object.rule, object.thread, (object.page, object.pages), page))?
+        let object = before.checked_sub(1).and_then(|i| self.objects.get(i));
+        object
+            .filter(|o| page < o.page + o.pages)
+            .and_then(|o| table.rules.get(o.rule as usize))
+            .map_or(1.0, |rule| rule.weight)
     }
 
     /// Whether there are any.
@@ -57,6 +58,13 @@ impl Table {
             .iter()
             .copied()
             .zip(self.thread_nodes.iter().copied())
+    }
+
+    /// The node, as the table counts them, with this number of the kernel.
+    #[must_use]
+    pub fn node_of_kernel(&self, number: u32) -> Option<NodeId> {
+        let at = self.nodes.iter().position(|n| *n == number)?;
+        u32::try_from(at).ok().map(NodeId)
     }
 
     /// Number of nodes.

@@ -9,13 +9,15 @@ use nodewise_analysis::figures::{and_more, percent};
 use nodewise_linux::mempolicy::Policy;
 use nodewise_linux::node_mask::NodeMask;
 use nodewise_machine::NodeId;
-use nodewise_placement::{Distribution, Placement};
+use nodewise_placement::{Distribution, OtherRuns, Placement};
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+/// What following threads has to be predicted to gain of the local accesses.
+const FOLLOWED: f64 = 0.05;
 /// Number of programs that a note lists by name.
 const NAMES_SHOWN: usize = 3;
 
@@ -33,7 +35,7 @@ pub enum PageSize {
 /// How a thread is matched with its part of the data.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Roles {
-    /// By data, unless the map says that other runs deal parts by number.
+    /// By data where the map says that other runs deal parts in order of arrival and keep more that way.
     #[default]
     Auto,
     /// By its number.
@@ -411,18 +413,19 @@ impl Plan {
             }
             return;
         };
-        let other = placement.kept.other_runs.map(|o| o.assignment);
+        let other = placement.kept.other_runs;
+        let pays = |o: OtherRuns| o.assignment == Assignment::Arrival && o.by_data >= o.by_number + FOLLOWED;
         self.follows = match options.roles {
-            Roles::Auto => other != Some(Assignment::Fixed),
+            Roles::Auto => other.is_some_and(pays),
             Roles::Number => false,
             Roles::Data => true,
         };
         match (&mut self.table, other) {
             (Some(table), _) if self.follows => table.flags |= flags::FOLLOWED,
-            (_, Some(Assignment::Arrival)) => self.notes.push(format!(
-                "threads take their parts in order of arrival: by number this map keeps {} local, by data (--roles data) {}",
-                percent(placement.kept.other_runs.map_or(0.0, |o| o.by_number)),
-                percent(placement.kept.other_runs.map_or(0.0, |o| o.by_data)),
+            (_, Some(other)) if options.roles == Roles::Number && pays(other) => self.notes.push(format!(
+                "threads take their parts in order of arrival: by number this map keeps {} local, by data {} at most",
+                percent(other.by_number),
+                percent(other.by_data),
             )),
             _ => {}
         }

@@ -195,6 +195,7 @@ impl Resolved {
             distribution: rule.distribution.clone(),
             pages: rule.pages,
             runs: rule.runs.clone(),
+            weight: rule.weight,
         });
     }
 }

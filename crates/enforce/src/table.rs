@@ -42,6 +42,8 @@ pub(crate) struct TableRule {
     pub distribution: Distribution,
     pub pages: u64,
     pub runs: Vec<Run>,
+    /// For the runner alone: accesses to a page over the program's mean.
+    pub weight: f64,
 }
 
 impl TableRule {

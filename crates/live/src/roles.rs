@@ -2,7 +2,7 @@
 //!
 //! A map says on which nodes data is; which thread works on it may be another one in each run. So a *look* clears the
 //! soft-dirty bits of the process: the next write to each page faults once, and the kernel reports who it was. Threads
-//! that write to placed pages of one node belong there ([`nodewise_control::roles`]). The first look comes as soon as
+//! that write mostly to memory on one node belong there ([`nodewise_control::roles`]). The first look comes as soon as
 //! the program has threads that work; further ones watch whether that changes, ever more rarely while it does not.
 
 mod places;
@@ -10,6 +10,7 @@ mod process;
 
 use nodewise_enforce::{PlacedObjects, Table};
 use nodewise_linux::faults::{Record, Source};
+use nodewise_linux::mempolicy::nodes_of_pages;
 use nodewise_linux::{Host, affinity, soft_dirty};
 use nodewise_profile::BASE_PAGE_SHIFT;
 use places::Places;
@@ -22,6 +23,8 @@ use std::time::{Duration, Instant};
 const LOOK: Duration = Duration::from_secs(1);
 /// How long the last threads are waited for, before those that are known are sent.
 const PATIENCE: Duration = Duration::from_millis(100);
+/// Faults whose pages are looked up at a time.
+const AT_ONCE: usize = 4096;
 /// Between drains of the buffers meanwhile, and between checks whether there are threads to look at.
 const DRAIN: Duration = Duration::from_millis(20);
 
@@ -164,17 +167,25 @@ impl<'a> ThreadFollower<'a> {
         let Some(process) = self.processes.get_mut(&pid) else {
             return true;
         };
-        let mut faults = 0;
-        for record in &self.records {
-            let Record::Fault(fault) = record else { continue };
-            if fault.pid != pid {
-                continue;
-            }
-            faults += 1;
-            if let Some(node) = look.objects.wanted(table, fault.address >> BASE_PAGE_SHIFT) {
-                process.saw(fault.tid, node, table.node_count());
+        let faults: Vec<(u32, u64)> = self
+            .records
+            .iter()
+            .filter_map(|record| match record {
+                Record::Fault(fault) if fault.pid == pid => Some((fault.tid, fault.address)),
+                _ => None,
+            })
+            .collect();
+        // Where the memory is decides, not where it is wanted: what was touched first stays behind a thread that goes.
+        let seen = &faults[..faults.len().min(AT_ONCE)];
+        let addresses: Vec<u64> = seen.iter().map(|(_, address)| *address).collect();
+        let nodes = nodes_of_pages(pid, &addresses).unwrap_or_default();
+        for ((tid, address), node) in seen.iter().zip(nodes) {
+            if let Some(node) = node.and_then(|number| table.node_of_kernel(number)) {
+                let weight = look.objects.weight(table, address >> BASE_PAGE_SHIFT);
+                process.saw(*tid, node, weight);
             }
         }
+        let faults = u32::try_from(faults.len()).unwrap_or(u32::MAX);
         self.found.cost += process.paid(faults);
         let places = Places::of(table);
         let threads = process.bound(&self.host, pid, &places);

@@ -84,6 +84,8 @@ pub struct Rule {
     pub runs: Vec<Run>,
     /// Pages of the object when recorded: runs apply only to objects of this size.
     pub pages: u64,
+    /// Accesses to a page of these objects over those to a page of the program, in the mean; 1 where that is not known.
+    pub weight: f64,
 }
 
 /// How threads are bound.
@@ -119,6 +121,8 @@ pub struct OtherRuns {
     pub by_number: f64,
     /// Local fraction with each thread on the node of the part that it takes.
     pub by_data: f64,
+    /// Local fraction under first touch with threads bound by their numbers.
+    pub first_touch: f64,
 }
 
 /// Rules, thread binding, and what they were made from.

@@ -8,10 +8,10 @@
 pub struct TakenPart {
     /// The other run, from 0.
     pub run: u32,
-    /// The thread whose part it is in the recorded run; `None` for pages of which no thread made more than half of the
-    /// accesses, or that only the other run accessed.
+    /// The thread whose part it is in the recorded run; `None` for pages of which no thread made more than half of
+    /// the accesses, or that only the other run accessed.
     pub part: Option<u32>,
-    /// The thread that accessed it in the other run.
+    /// The thread that made them in the other run.
     pub by: u32,
     /// Loads and stores.
     pub accesses: u64,

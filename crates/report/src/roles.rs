@@ -16,7 +16,7 @@ pub struct Roles {
     pub other_runs: u32,
     /// Share of the accesses to parts that the thread of the same number made.
     pub by_number: f64,
-    /// Share that threads made which were matched with parts by the pages that they access.
+    /// Share that threads made which were matched with parts by the pages that they use.
     pub by_data: f64,
     /// Share that matched threads would have made if each had taken work without regard to parts.
     pub by_chance: f64,
@@ -120,39 +120,33 @@ fn instead(schedule: Schedule) -> &'static str {
 /// Pages of no part that are worth a word.
 const OUTSIDE: f64 = 0.1;
 
-/// What other runs show of the threads, in a sentence.
+/// What other runs show of the threads, in a sentence or two.
 #[must_use]
 pub fn sentence(found: &Found) -> String {
     let runs = plural(found.runs as usize, "other run");
-    let (number, data) = (percent(found.by_number), percent(found.by_data));
+    let [number, data, chance] = [found.by_number, found.by_data, found.by_chance].map(percent);
     let text = match found.assignment {
         Assignment::Fixed => format!(
-            "Threads take their parts by number: in {runs} the thread of the same number made {number} of the accesses to \
-             each part."
+            "Threads take their parts by number: in {runs}, {number} of the accesses to each part were the same thread's."
         ),
         Assignment::Arrival => format!(
-            "Threads take their parts in order of arrival: in {runs} the thread of the same number made {number} of the \
-             accesses to each part, and another one, found by the pages that it uses, {data}."
+            "Threads take their parts in order of arrival: in {runs}, {number} of the accesses to each part were those of the \
+             thread of the same number, and {data} those of one thread, mostly another."
         ),
         Assignment::Dynamic if found.runs == 0 => {
-            "Threads take work as it comes: OpenMP is asked for dynamic schedules or tasks only.".to_owned()
-        }
-        Assignment::Dynamic if found.in_parts == 0.0 => {
-            "Threads take work as it comes: no thread makes most of the accesses to any page.".to_owned()
+            return "Threads take work as it comes: OpenMP is asked for dynamic schedules or tasks only."
+                .to_owned();
         }
         Assignment::Dynamic => format!(
-            "Threads take work as it comes: in {runs}, threads matched by the pages that they use made {data} of the accesses \
-             to each part, {} by chance.",
-            percent(found.by_chance)
+            "Threads take work as it comes: in {runs}, {data} of the accesses to each part were those of one thread; by chance \
+             it would be {chance}."
         ),
     };
     match 1.0 - found.in_parts {
-        outside if (OUTSIDE..1.0).contains(&outside) => {
-            format!(
-                "{text} {} of the accesses are to pages that no thread uses most.",
-                percent(outside)
-            )
-        }
+        outside if outside >= OUTSIDE => format!(
+            "{text} The other {} of the accesses were to pages that no thread uses most.",
+            percent(outside)
+        ),
         _ => text,
     }
 }
@@ -166,9 +160,10 @@ const KEPT: f64 = 0.01;
 pub fn worth(policy: &str, local: f64, expected: &OtherRuns) -> Option<String> {
     let (number, data) = (percent(expected.by_number), percent(expected.by_data));
     (expected.by_number < local - KEPT).then(|| match number == data {
-        true => format!("In another run {policy} keeps {number} of the accesses local."),
+        true => format!("In another run `{policy}` keeps {number} of the accesses local."),
         false => format!(
-            "In another run {policy} keeps {number} of the accesses local by the numbers of threads, {data} by data."
+            "In another run `{policy}` keeps {number} of the accesses local with threads bound by number, {data} if each runs \
+             where its part is."
         ),
     })
 }

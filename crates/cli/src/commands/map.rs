@@ -93,6 +93,9 @@ fn summary(placement: &Placement) -> String {
     )
 }
 
+/// A share of accesses that is worth a word.
+const NOTICEABLE: f64 = 0.02;
+
 /// What a map by thread numbers is worth where threads take other parts in each run.
 fn dependence(placement: &Placement) -> Option<String> {
     let other = placement.kept.other_runs?;
@@ -102,8 +105,14 @@ fn dependence(placement: &Placement) -> Option<String> {
         Assignment::Arrival => "take their parts in order of arrival",
         Assignment::Dynamic => "take work as it comes",
     };
+    let first = percent(other.first_touch);
     Some(format!(
-        "threads {how}: in another run this map keeps {number} of the accesses local by their numbers, {data} by data"
+        "threads {how}: in another run this map keeps {number} of the accesses local by their numbers, {data} at most by data; \
+         first touch {first}{}",
+        match other.by_number.max(other.by_data) < other.first_touch - NOTICEABLE {
+            true => ", so leave it alone",
+            false => "",
+        }
     ))
 }
 

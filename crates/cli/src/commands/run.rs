@@ -36,7 +36,7 @@ pub struct Arguments {
     #[arg(long, value_name = "T", default_value = "map")]
     bind: Binding,
     /// How a thread is matched with its part of the data: `number`, `data` (by what it writes while it runs), auto: by
-    /// data unless the map says that parts are dealt by number
+    /// data where the map says that threads come in order of arrival
     #[arg(long, value_name = "R", default_value = "auto", value_parser = roles)]
     roles: Roles,
     /// Threads to run with: sets `OMP_NUM_THREADS` [default: `OMP_NUM_THREADS`, else the CPUs, else as recorded]

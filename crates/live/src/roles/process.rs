@@ -1,7 +1,7 @@
 //! What is known of a process whose threads are followed, and when to look at it again.
 
 use super::places::{Places, Seated};
-use nodewise_control::roles::{Known, majority};
+use nodewise_control::roles::{Known, Votes};
 use nodewise_linux::{Host, affinity};
 use nodewise_machine::NodeId;
 use std::collections::BTreeMap;
@@ -47,7 +47,7 @@ pub(super) struct Process {
 #[derive(Default)]
 struct Seen {
     /// Observations since its role was last known.
-    by_node: Vec<u32>,
+    votes: Votes,
     /// The node that it belonged to before.
     before: Option<(NodeId, u32)>,
 }
@@ -55,14 +55,14 @@ struct Seen {
 impl Seen {
     /// Its role: of what was seen lately, else what was known before.
     fn belongs(&self) -> Option<(NodeId, u32)> {
-        majority(&self.by_node).or(self.before)
+        self.votes.majority().or(self.before)
     }
 
     /// What is known is kept until something else is.
     fn begin_anew(&mut self) {
-        if let Some(known) = majority(&self.by_node) {
+        if let Some(known) = self.votes.majority() {
             self.before = Some(known);
-            self.by_node.fill(0);
+            self.votes = Votes::default();
         }
     }
 }
@@ -148,13 +148,9 @@ impl Process {
         cost
     }
 
-    /// A thread has written to a page that belongs on a node.
-    pub fn saw(&mut self, tid: u32, node: NodeId, nodes: usize) {
-        let seen = self.seen.entry(tid).or_default();
-        seen.by_node.resize(nodes, 0);
-        if let Some(count) = seen.by_node.get_mut(node.index()) {
-            *count += 1;
-        }
+    /// A thread has written to a page on a node, which matters so much.
+    pub fn saw(&mut self, tid: u32, node: NodeId, weight: f64) {
+        self.seen.entry(tid).or_default().votes.add(node, weight);
     }
 
     /// Its threads that are on a CPU of the placement, bound.

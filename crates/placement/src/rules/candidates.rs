@@ -13,6 +13,8 @@ pub(super) struct Scene<'a> {
     pub nodes: usize,
     /// The list that the weighted policy deals by.
     pub weighted: &'a [NodeId],
+    /// Accesses to a page of the program, in the mean.
+    pub mean: f64,
 }
 
 /// Enough to tell two distributions apart, few enough to try hundreds.

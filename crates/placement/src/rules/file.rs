@@ -53,6 +53,7 @@ struct OtherRunsForm {
     assignment: String,
     by_number: f64,
     by_data: f64,
+    first_touch: f64,
 }
 
 #[derive(Deserialize)]
@@ -73,8 +74,14 @@ struct RuleForm {
     sequence: Option<u32>,
     distribution: String,
     pages: u64,
+    #[serde(default = "unknown_weight")]
+    weight: f64,
     #[serde(default)]
     runs: String,
+}
+
+fn unknown_weight() -> f64 {
+    1.0
 }
 
 impl Placement {
@@ -177,15 +184,16 @@ impl Placement {
         };
         writeln!(
             out,
-            "\n# In other runs, whose threads take their parts {how}: with threads bound by number, and each on\n\
-             # the node of its part."
+            "\n# In other runs, whose threads take their parts {how}: with threads bound by number, each on the\n\
+             # node of its part, and under first touch."
         )?;
         writeln!(
             out,
-            "[kept.other_runs]\nassignment = \"{}\"\nby_number = {:?}\nby_data = {:?}",
+            "[kept.other_runs]\nassignment = \"{}\"\nby_number = {:?}\nby_data = {:?}\nfirst_touch = {:?}",
             other.assignment.name(),
             other.by_number,
-            other.by_data
+            other.by_data,
+            other.first_touch
         )
     }
 
@@ -222,6 +230,11 @@ fn write_rule(out: &mut String, rule: &Rule) -> std::fmt::Result {
     }
     writeln!(out, "distribution = {}", quoted(&rule.distribution.to_string()))?;
     writeln!(out, "pages = {}", rule.pages)?;
+    writeln!(
+        out,
+        "weight = {:?} # accesses to a page over the mean of all pages",
+        rule.weight
+    )?;
     if !rule.runs.is_empty() {
         writeln!(
             out,
@@ -324,6 +337,7 @@ impl OtherRunsForm {
             })?,
             by_number: fraction(self.by_number)?,
             by_data: fraction(self.by_data)?,
+            first_touch: fraction(self.first_touch)?,
         })
     }
 }
@@ -363,6 +377,9 @@ impl RuleForm {
             distribution: distribution(&self.distribution, nodes)?,
             runs: read_runs(&self.runs, self.pages, nodes)?,
             pages: self.pages,
+            weight: Some(self.weight)
+                .filter(|w| w.is_finite() && *w >= 0.0)
+                .ok_or_else(|| PlacementError(format!("weight = {}: not a number from 0", self.weight)))?,
         })
     }
 }
@@ -477,6 +494,7 @@ mod tests {
                     },
                 ],
                 pages: 100,
+                weight: 2.5,
             }],
             kept: Kept {
                 mapping_local: 0.97,
@@ -486,6 +504,7 @@ mod tests {
                     assignment: Assignment::Arrival,
                     by_number: 0.01,
                     by_data: 0.96,
+                    first_touch: 0.5,
                 }),
             },
         }
@@ -602,6 +621,7 @@ mod tests {
                     distribution,
                     runs,
                     pages: next,
+                    weight: 1.0,
                 }
             },
         )

@@ -73,6 +73,7 @@ mod tests {
                 distribution: Distribution::Block(all.iter().map(|n| (*n, 1.0 / f64::from(nodes))).collect()),
                 runs: Vec::new(),
                 pages: 1,
+                weight: 1.0,
             }],
             kept: Kept::default(),
         }

@@ -47,12 +47,13 @@ pub fn recognise(context: &Context<'_>, mapping: &Mapping) -> Recognised {
     let first_touch = context.first_touch();
     let threads = affinity.by_number(profile);
     let weighted = weighted_round(machine);
+    let total: u64 = histogram.entries.iter().map(|e| e.accesses()).sum();
     let scene = Scene {
         threads: &threads,
         nodes: machine.node_count(),
         weighted: &weighted,
+        mean: total.max(1) as f64 / histogram.len().max(1) as f64,
     };
-    let total = histogram.entries.iter().map(|e| e.accesses()).sum();
     let rules = groups(context, mapping, &first_touch)
         .iter()
         .flat_map(|g| group_rules(g, &scene, total))
@@ -90,11 +91,13 @@ fn kept(context: &Context<'_>, mapping: &Mapping, placement: &Placement) -> Kept
     };
     let ruled = apply(placement, context).0.nodes;
     let other_runs = Roles::of(profile).map(|roles| {
-        let expected = roles.expected(profile, histogram, affinity, &ruled, |_| true);
+        let expected = |homes| roles.expected(profile, histogram, affinity, homes, |_| true);
+        let (ruled, first) = (expected(&ruled), expected(&context.first_touch()));
         OtherRuns {
             assignment: roles.assignment,
-            by_number: rounded(expected.by_number),
-            by_data: rounded(expected.by_data),
+            by_number: rounded(ruled.by_number),
+            by_data: rounded(ruled.by_data),
+            first_touch: rounded(first.by_number),
         }
     });
     Kept {
@@ -109,7 +112,8 @@ fn kept(context: &Context<'_>, mapping: &Mapping, placement: &Placement) -> Kept
 fn group_rules(group: &Group<'_>, scene: &Scene<'_>, total: u64) -> Vec<(Rule, String)> {
     let pieces: Vec<&Piece<'_>> = group.pieces.iter().collect();
     let common = common(group, &pieces, scene);
-    let with_evidence = |rule: Rule, pieces: &[&Piece<'_>]| {
+    let with_evidence = |mut rule: Rule, pieces: &[&Piece<'_>]| {
+        rule.weight = weight(pieces, scene.mean);
         let evidence = evidence(&rule, pieces, scene, total);
         (rule, evidence)
     };
@@ -146,10 +150,19 @@ fn group_rules(group: &Group<'_>, scene: &Scene<'_>, total: u64) -> Vec<(Rule, S
             distribution: common,
             runs: Vec::new(),
             pages: largest,
+            weight: 1.0,
         };
         found.push(with_evidence(rule, &rest));
     }
     found
+}
+
+/// Accesses to a page of these objects over the program's mean, to four digits.
+fn weight(pieces: &[&Piece<'_>], mean: f64) -> f64 {
+    let pages: usize = pieces.iter().map(|p| p.samples.len()).sum();
+    let accesses: u64 = pieces.iter().map(|p| p.accesses).sum();
+    let weight = accesses as f64 / pages.max(1) as f64 / mean;
+    (weight * 1e4).round() / 1e4
 }
 
 fn says_nothing(rule: &Rule) -> bool {

@@ -179,6 +179,7 @@ impl Piece<'_> {
             distribution,
             runs,
             pages: self.object.pages.max(1),
+            weight: 1.0,
         }
     }
 }

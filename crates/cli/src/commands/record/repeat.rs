@@ -111,8 +111,8 @@ fn compare(folder: &Path, others: &[PathBuf]) -> anyhow::Result<Option<String>> 
     profile.taken = taken;
     Ok(Some(match Roles::of(&profile) {
         Some(roles) => roles_sentence(&roles),
-        None => {
-            "no object was found again in the repetitions: nothing is known about who takes which part".into()
-        }
+        None => "whether threads take the same parts in each run is not known: few pages are used mostly by one thread, or one \
+                 thread uses nearly all"
+            .into(),
     }))
 }

@@ -122,10 +122,10 @@ fn followed_line(followed: &super::Followed) -> Option<String> {
         .found_after
         .map(|t| format!(", after {:.2} s", t.as_secs_f64()));
     Some(format!(
-        "{} seen at work on the data of one node{}; {} to it in {} ({} of its CPU time)",
+        "the memory that threads write: each mostly that of one node for {}{}; sent there {} ({}, {} of the CPU time)",
         plural(found.known, "thread"),
         found_after.unwrap_or_default(),
-        plural(found.moves as usize, "move"),
+        plural(found.moves as usize, "time"),
         plural(found.looks as usize, "look"),
         percent(cost)
     ))
