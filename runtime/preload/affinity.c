@@ -51,13 +51,13 @@ static void know_next(void) {
 
 static nw_cpus before, planned;
 static long mask_bytes; /* of the kernel's; 0: `before` is not known yet */
-static int binding;     /* NW_BIND_THREADS, NW_OPENMP_PLACES, NW_FOLLOWED: who binds; 0: the masks are the program's */
+static int binding; /* NW_BIND_THREADS, NW_OPENMP_PLACES, NW_FOLLOWED: who binds; 0: the masks are the program's */
 static int started;
 /* A bit for each thread whose mask the program set. Untouched pages of it cost nothing. */
 static _Atomic unsigned long set_by_program[THREADS / WORD];
 
 static _Thread_local uint32_t number NW_INITIAL_EXEC; /* of this thread: a child of vfork has its parent's */
-static _Thread_local uint32_t given NW_INITIAL_EXEC;  /* the CPU it is bound to, plus 1 */
+static _Thread_local uint32_t given NW_INITIAL_EXEC; /* the CPU it is bound to, plus 1 */
 
 static int has(const nw_cpus *set, uint32_t cpu) { return cpu < NW_CPUS && (set->words[cpu / WORD] >> cpu % WORD & 1); }
 

@@ -81,8 +81,8 @@ int main(int argc, char **argv) {
     matrix = malloc(sizeof *matrix * (size_t)blocks * (size_t)blocks);
     for (int row = 0; row < blocks * SIDE; row++)
         for (int column = 0; column < blocks * SIDE; column++)
-            at(row / SIDE, column / SIDE)[row % SIDE][column % SIDE] =
-                row == column ? blocks * SIDE : 1.0 / (1 + abs(row - column));
+            at(row / SIDE, column / SIDE)[row % SIDE][column % SIDE] = row == column ? blocks * SIDE
+                                                                                     : 1.0 / (1 + abs(row - column));
     pthread_t others[threads];
     pthread_barrier_init(&step, NULL, (unsigned)threads);
     for (int i = 0; i < threads; i++)

@@ -14,7 +14,7 @@ namespace {
 constexpr int piece = 8192;
 
 class Queue {
-  public:
+public:
     void push(int job) {
         std::lock_guard guard(lock_);
         jobs_.push_back(job);
@@ -36,7 +36,7 @@ class Queue {
         return job;
     }
 
-  private:
+private:
     std::mutex lock_;
     std::deque<int> jobs_;
 };

@@ -32,11 +32,32 @@ export interface Policy {
   local_fraction: number;
   /** Of samples: what they say of the accesses. */
   local_range: [number, number] | null;
+  /** What another run is expected to keep. */
+  other_runs: OtherRuns | null;
   migrations: number;
   seconds: number | null;
   seconds_range: [number, number] | null;
   speedup: number | null;
   speedup_range: [number, number] | null;
+}
+
+export interface OtherRuns {
+  by_number: number;
+  by_data: number;
+  mapped_by_number: number;
+  mapped_by_data: number;
+}
+
+/** Which threads take which parts in other runs. */
+export interface Roles {
+  assignment: "fixed" | "arrival" | "dynamic";
+  other_runs: number;
+  by_number: number;
+  by_data: number;
+  by_chance: number;
+  in_parts: number;
+  loops: { function: string; site: string; schedule: string; share: number; advice: string }[];
+  sentence: string;
 }
 
 export interface Division {
@@ -194,6 +215,7 @@ export interface Report {
   few_lines: { object: string | null; pages: number; share: number }[];
   slices: Slice[];
   dynamicity: { migrations: number; pages_by_moves: number[] };
+  roles: Roles | null;
   moves: Moves | null;
   migrations: Migration[];
   notes: string[];

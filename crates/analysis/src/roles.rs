@@ -72,7 +72,7 @@ pub struct Roles {
 /// A thread that has a part in another run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Player {
-    /// Its number.
+    /// Its number in the other run.
     by: u32,
     /// The part that it is matched with: where it is by data.
     matched: u32,

@@ -129,7 +129,7 @@ fn unequal_shares_of_work_by_chance_are_dynamic() {
     };
     let piece = |salt: u64| {
         move |t: u32, page: u64| {
-            let drawn = ((page + salt) * 0x9e37_79b9_7f4a_7c15 >> 32) % 100;
+            let drawn = (((page + salt) * 0x9e37_79b9_7f4a_7c15) >> 32) % 100;
             100 * u64::from(t == u32::from(drawn >= busy(0)))
         }
     };

@@ -12,7 +12,7 @@ use std::cmp::Reverse;
 pub struct Known {
     /// The node whose data it works on, and how often that was seen.
     pub belongs: Option<(NodeId, u32)>,
-    /// Where it is.
+    /// The node that it runs on.
     pub now: NodeId,
 }
 
@@ -24,7 +24,7 @@ pub struct Votes {
 }
 
 impl Votes {
-    /// Adds an observation.
+    /// Adds one observation of memory on a node.
     pub fn add(&mut self, node: NodeId, weight: f64) {
         if self.by_node.len() <= node.index() {
             self.by_node.resize(node.index() + 1, 0.0);

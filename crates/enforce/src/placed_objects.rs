@@ -8,7 +8,7 @@ use std::path::Path;
 /// Objects of a process that rules of the map have placed, ascending.
 #[derive(Debug)]
 pub struct PlacedObjects {
-    /// The process.
+    /// The process that has them.
     pub pid: u32,
     /// Whether the program has bound threads itself: these are its own.
     pub binds_threads: bool,
@@ -67,7 +67,7 @@ impl Table {
         u32::try_from(at).ok().map(NodeId)
     }
 
-    /// Number of nodes.
+    /// Number of nodes that the table knows.
     #[must_use]
     pub fn node_count(&self) -> usize {
         self.nodes.len()

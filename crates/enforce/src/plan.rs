@@ -38,7 +38,7 @@ pub enum Roles {
     /// By data where the map says that other runs deal parts in order of arrival and keep more that way.
     #[default]
     Auto,
-    /// By its number.
+    /// By its number, as the map deals blocks.
     Number,
     /// By the data that it is seen to use while it runs.
     Data,

@@ -16,7 +16,7 @@ pub fn works() -> bool {
     let mut dirty = false;
     let seen = Pagemap::of(std::process::id()).and_then(|pages| {
         pages.each(number, 1, |_, entry| {
-            dirty = entry.present() && entry.soft_dirty()
+            dirty = entry.present() && entry.soft_dirty();
         })
     });
     drop(std::hint::black_box(page));

@@ -14,7 +14,7 @@ use nodewise_linux::mempolicy::nodes_of_pages;
 use nodewise_linux::{Host, affinity, soft_dirty};
 use nodewise_profile::BASE_PAGE_SHIFT;
 use places::Places;
-use process::Process;
+use process::{DRAIN, Process};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -25,8 +25,6 @@ const LOOK: Duration = Duration::from_secs(1);
 const PATIENCE: Duration = Duration::from_millis(100);
 /// Faults whose pages are looked up at a time.
 const AT_ONCE: usize = 4096;
-/// Between drains of the buffers meanwhile, and between checks whether there are threads to look at.
-const DRAIN: Duration = Duration::from_millis(20);
 
 /// What following threads came to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -13,6 +13,6 @@ pub struct TakenPart {
     pub part: Option<u32>,
     /// The thread that made them in the other run.
     pub by: u32,
-    /// Loads and stores.
+    /// Number of loads and stores to it.
     pub accesses: u64,
 }

@@ -33,7 +33,7 @@ pub struct Roles {
 pub struct DynamicLoop {
     /// The function that it is in.
     pub function: String,
-    /// `file:line`.
+    /// Where it begins, as `file:line`.
     pub site: String,
     /// `dynamic`, `guided` or `tasks`.
     pub schedule: &'static str,

@@ -114,7 +114,7 @@ pub struct Prediction {
 /// Local fractions that other runs are expected to have, where threads may take other parts.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct OtherRuns {
-    /// Of all accesses.
+    /// Shares of all accesses.
     pub all: Expected,
     /// Of those to objects that maps reach.
     pub mapped: Expected,

@@ -111,7 +111,7 @@ pub fn write(folder: &Path, suffix: &str, profile: &Profile, slices: &[Slice]) -
     Ok(entries)
 }
 
-/// Writes [`TAKEN`] alone.
+/// Writes the table [`TAKEN`] alone, beside those that are there.
 pub fn write_taken(folder: &Path, suffix: &str, rows: &[TakenPart]) -> Result<Entry> {
     write_table(folder, &file(TAKEN, suffix), TAKEN_PARTS, &taken(rows))
 }

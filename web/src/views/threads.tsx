@@ -7,6 +7,7 @@ import { useTheme } from "../theme";
 import type { View, ViewProps } from "../view";
 import { List } from "./threads/list";
 import { Placement, Worth } from "./threads/placement";
+import { Roles } from "./threads/roles";
 import { Sharing } from "./threads/sharing";
 import { Traffic } from "./threads/traffic";
 
@@ -29,6 +30,7 @@ function ThreadsView({ documents, report, profile, state }: ViewProps) {
       {nodes === 1 && <p class="none">One node: wherever threads run, memory is local.</p>}
       {grouped && <p class="none">There are too many threads to show each: neighbours stand together in {threads.groups.length} groups.</p>}
       {nodes > 1 && <Worth threads={threads} today={report.affinity.name} />}
+      {nodes > 1 && <Roles report={report} />}
       <div class="beside">
         <Sharing threads={threads} nodes={nodes} palette={palette} after={state.order === "after"} unit={unit} />
         <List threads={threads} palette={palette} unit={unit} />

@@ -7,6 +7,8 @@ use nodewise_machine::NodeId;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
+/// Between drains of the buffers during a look, and between checks whether there are threads to look at.
+pub(super) const DRAIN: Duration = Duration::from_millis(20);
 /// Time from the first sign of several threads to the first look: they shall have begun to work.
 const FIRST: Duration = Duration::from_millis(40);
 /// Between looks while roles are not known or have just changed, and at most.
@@ -22,7 +24,7 @@ const FAULT: Duration = Duration::from_nanos(1000);
 /// Pages whose bits are cleared in the time that a process may be stopped for: 10 ms at 40 ns a page.
 const MOST_PAGES: u64 = 250_000;
 
-/// A followed process.
+/// A process whose threads are followed, and what looks at it have shown.
 pub(super) struct Process {
     threads: u64,
     /// The most that it had.
@@ -105,7 +107,7 @@ impl Process {
     pub fn rest(&self, now: Instant) -> Duration {
         match self.ended {
             true => RARELY,
-            false if self.several.is_none() => super::DRAIN,
+            false if self.several.is_none() => DRAIN,
             false => self.due.saturating_duration_since(now),
         }
     }
@@ -128,7 +130,7 @@ impl Process {
             return false;
         }
         self.threads = threads;
-        self.due = now + super::DRAIN;
+        self.due = now + DRAIN;
         let worst = resident as f64 * FAULT.as_secs_f64();
         threads > 1 && resident <= MOST_PAGES && worst <= self.credit
     }

@@ -1,0 +1,54 @@
+// Whether threads take the same parts in each run, and what every policy keeps in another one.
+
+import type { Report } from "../../documents";
+import { Figure } from "../../figure";
+import { Prose } from "../../prose";
+import { Value } from "../../value";
+
+export function Roles({ report }: { report: Report }) {
+  const { roles } = report;
+  if (!roles) return null;
+  return (
+    <Figure
+      id="roles"
+      title="In another run"
+      what="A map binds data to thread numbers. Where threads take their parts in order of arrival, or as work comes, another run gives a part to another thread. By number: the local share there with threads bound by their numbers. By data: with each thread on the node of the part that it takes. Both are expected values, from the runs that were compared."
+      rows={() => [
+        ["policy", "recorded run", "another run, by number", "another run, by data"],
+        ...report.policies.map((p) => [p.policy, p.local_fraction, p.other_runs?.by_number ?? null, p.other_runs?.by_data ?? null]),
+      ]}
+    >
+      <p class="reading">
+        <Prose text={roles.sentence} />
+      </p>
+      <table>
+        <thead>
+          <tr>
+            <th scope="col">policy</th>
+            <th scope="col">local, recorded run</th>
+            <th scope="col">another, by number</th>
+            <th scope="col">another, by data</th>
+          </tr>
+        </thead>
+        <tbody>
+          {report.policies.map((policy, i) => (
+            <tr key={policy.policy}>
+              <th scope="row">{policy.policy}</th>
+              {["local_fraction", "other_runs/by_number", "other_runs/by_data"].map((key) => (
+                <td key={key}>
+                  <Value pointer={`/policies/${i}/${key}`} of={report} as="percent" />
+                </td>
+              ))}
+            </tr>
+          ))}
+        </tbody>
+      </table>
+      {roles.loops.map((loop, i) => (
+        <p key={loop.site}>
+          <code>{loop.function}</code> {loop.site} (<Value pointer={`/roles/loops/${i}/share`} of={report} as="percent" /> of the traffic)
+          deals its work {loop.schedule === "tasks" ? "as tasks" : `by schedule(${loop.schedule})`}. Instead: <code>{loop.advice}</code>
+        </p>
+      ))}
+    </Figure>
+  );
+}
