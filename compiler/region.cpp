@@ -47,8 +47,10 @@ Schedule ofKmp(uint64_t Kind) {
   case 35:
     return Dynamic;
   case 36:
+  case 46: // guided_simd
     return Guided;
   case 37:
+  case 47: // runtime_simd
     return Runtime;
   case 38:
     return Auto;

@@ -129,6 +129,8 @@ static start *expect(const pthread_attr_t *attributes, void *argument, const voi
         return NULL;
     nw_inherited inherited = nw_affinity_inherited(attributes, caller);
     int bound = binding_on() && inherited == NW_FROM_BEFORE;
+    if (inherited == NW_BY_PROGRAM)
+        __atomic_fetch_add(&nw_report->own_masks, 1, __ATOMIC_RELAXED);
     *begin = (start){
         .argument = argument, .ordinal = started++, .lane = lane_take(), .bind = bound, .inherited = inherited};
     return begin;

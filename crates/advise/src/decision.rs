@@ -117,7 +117,7 @@ pub(crate) fn of_one_run(simulation: &Simulation) -> Option<String> {
     }
     let other = once.other_runs?.all;
     Some(format!(
-        " `{}` pays in the recorded run only ({} local): threads take work as it comes, and another run keeps {} local.",
+        " `{}` pays in the recorded run only ({} local): threads take other parts in each run, and another one keeps {} local.",
         once.policy,
         percent(once.local_fraction),
         percent(other.by_data)

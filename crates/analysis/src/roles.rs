@@ -8,7 +8,9 @@
 
 use crate::{Affinity, Histogram, PageView, contended_pages, first_touches, thread_numbers};
 use nodewise_machine::NodeId;
-use nodewise_profile::{Object, ObjectKind, PageNumber, Profile, Schedule, TakenPart, ThreadId};
+use nodewise_profile::{
+    Object, ObjectId, ObjectKind, PageNumber, Profile, Region, RegionKind, Schedule, TakenPart, ThreadId,
+};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// How the threads of a program get their parts.
@@ -57,9 +59,9 @@ pub struct Roles {
     pub runs: u32,
     /// How threads get their parts.
     pub assignment: Assignment,
-    /// The share of the accesses to parts that the thread of the same number made, mean over the runs.
+    /// The share of the accesses to parts that the thread of the same number made, over all runs.
     pub by_number: f64,
-    /// The share that the matched threads made, mean over the runs.
+    /// The share that the matched threads made, over all runs.
     pub by_data: f64,
     /// The share that matched threads would have made if each had taken work without regard to parts.
     pub by_chance: f64,
@@ -67,6 +69,8 @@ pub struct Roles {
     pub in_parts: f64,
     /// For each run and part.
     players: BTreeMap<(u32, u32), Vec<Player>>,
+    /// Where no runs were compared: any of these may have the part of any of them.
+    team: BTreeSet<u32>,
 }
 
 /// A thread that has a part in another run.
@@ -94,14 +98,11 @@ impl Roles {
     /// asked for nothing but dynamic schedules and tasks, no other run is needed: any thread of the team may have any part.
     #[must_use]
     pub fn of(profile: &Profile) -> Option<Self> {
-        let dynamic = is_dealt_dynamically(profile);
-        match Self::compared(profile, dynamic) {
-            Some(roles) => Some(roles),
-            None => dynamic.then(|| Self::dealt_by_chance(profile)),
-        }
+        Self::compared(profile)
+            .or_else(|| is_dealt_dynamically(profile).then(|| Self::dealt_by_chance(profile)))
     }
 
-    fn compared(profile: &Profile, dynamic: bool) -> Option<Self> {
+    fn compared(profile: &Profile) -> Option<Self> {
         let runs: BTreeSet<u32> = profile.taken.iter().map(|t| t.run).collect();
         let all: u64 = profile.taken.iter().map(|t| t.accesses).sum();
         let mut roles = Self {
@@ -112,6 +113,7 @@ impl Roles {
             by_chance: 0.0,
             in_parts: 0.0,
             players: BTreeMap::new(),
+            team: BTreeSet::new(),
         };
         for run in runs {
             let of_run = profile.taken.iter().filter(|t| t.run == run && t.accesses > 0);
@@ -129,7 +131,7 @@ impl Roles {
         }
         let agreed = roles.by_data - roles.by_chance >= AGREED * (1.0 - roles.by_chance);
         roles.assignment = match roles {
-            _ if dynamic || !agreed => Assignment::Dynamic,
+            _ if !agreed => Assignment::Dynamic,
             _ if roles.by_number >= (1.0 - LOST) * roles.by_data => Assignment::Fixed,
             _ => Assignment::Arrival,
         };
@@ -139,17 +141,11 @@ impl Roles {
     /// Any thread of an OpenMP team may have any part of it.
     fn dealt_by_chance(profile: &Profile) -> Self {
         let numbers = thread_numbers(profile).into_iter().zip(&profile.threads);
-        let team: Vec<u32> = numbers
+        let team: BTreeSet<u32> = numbers
             .filter(|(_, thread)| thread.openmp.is_some())
             .map(|(n, _)| n)
             .collect();
         let share = 1.0 / team.len().max(1) as f64;
-        let player = |by: &u32| Player {
-            by: *by,
-            matched: *by,
-            share,
-        };
-        let players: Vec<Player> = team.iter().map(player).collect();
         Self {
             runs: 0,
             assignment: Assignment::Dynamic,
@@ -157,7 +153,8 @@ impl Roles {
             by_data: share,
             by_chance: share,
             in_parts: 1.0,
-            players: team.iter().map(|part| ((0, *part), players.clone())).collect(),
+            players: BTreeMap::new(),
+            team,
         }
     }
 
@@ -184,109 +181,164 @@ impl Roles {
     }
 
     /// The local fractions of another run, of the accesses to pages that `counts`, with pages where `homes` has them: what
-    /// a thread of the recorded run accessed is accessed by those that have its part in other runs. Pages that are where
-    /// their first touch puts them are there in another run too: on the node of those that have the toucher's part.
+    /// a thread of the recorded run accessed is accessed in another run by those that have its part there. Pages that are
+    /// `left` to first touch are on the node of those that have the part of the thread that touched them.
     #[must_use]
     pub fn expected(
         &self,
         profile: &Profile,
         histogram: &Histogram,
         affinity: &Affinity,
-        homes: &[NodeId],
+        (homes, left): (&[NodeId], &[bool]),
         counts: impl Fn(&PageView<'_>) -> bool,
     ) -> Expected {
         let touches = first_touches(profile, histogram);
-        let by = |on: &dyn Fn(&Player) -> u32| {
-            let mut places = self.places(profile, affinity, on);
+        let by = |on: fn(&Player) -> u32| {
+            let mut places = Places::new(self, profile, affinity, on);
             let (mut sum, mut local) = (0.0, 0.0);
             for page in histogram.iter().filter(|page| counts(page)) {
-                let home = homes[page.index];
-                let toucher = touches[page.index].map(|touch| touch.thread);
-                let toucher = toucher.filter(|thread| affinity.node(*thread) == home);
+                let touch = touches[page.index].filter(|_| left[page.index]);
                 for entry in page.entries {
                     let accesses = entry.accesses() as f64;
                     sum += accesses;
                     local += accesses
-                        * match toucher {
-                            Some(toucher) => places.together(entry.thread, toucher),
-                            None => places.on(entry.thread, home),
+                        * match touch {
+                            Some(touch) => places.together(entry.thread, touch.thread),
+                            None => places.on(entry.thread, homes[page.index]),
                         };
                 }
             }
             if sum > 0.0 { local / sum } else { 1.0 }
         };
         Expected {
-            by_number: by(&|p| p.by),
-            by_data: by(&|p| p.matched),
-        }
-    }
-
-    /// Where those are, in each run, that have the part of each thread.
-    fn places(&self, profile: &Profile, affinity: &Affinity, on: &dyn Fn(&Player) -> u32) -> Places {
-        let nodes = affinity.by_number(profile);
-        let node = |number: u32| nodes.get(number as usize).copied();
-        let in_run = |run: u32| {
-            let of_part = |part: u32| {
-                let mut shares: BTreeMap<NodeId, f64> = BTreeMap::new();
-                match self.players.get(&(run, part)) {
-                    Some(players) => players.iter().for_each(|p| {
-                        if let Some(node) = node(on(p)) {
-                            *shares.entry(node).or_default() += p.share;
-                        }
-                    }),
-                    None => shares.extend(node(part).map(|n| (n, 1.0))),
-                }
-                shares
-            };
-            thread_numbers(profile).into_iter().map(of_part).collect()
-        };
-        let runs: BTreeSet<u32> = self.players.keys().map(|(run, _)| *run).collect();
-        Places {
-            runs: runs.into_iter().map(in_run).collect(),
-            together: HashMap::new(),
+            by_number: by(|p| p.by),
+            by_data: by(|p| p.matched),
         }
     }
 }
 
-/// The shares of each thread's part that are done on each node, in each run.
+/// What rules would leave to first touch: pages that are where it puts them, of objects nearly all of whose accesses are to
+/// such pages.
+#[must_use]
+pub fn left_to_first_touch(
+    profile: &Profile,
+    histogram: &Histogram,
+    affinity: &Affinity,
+    homes: &[NodeId],
+) -> Vec<bool> {
+    const NEARLY_ALL: f64 = 0.95;
+    let touches = first_touches(profile, histogram);
+    let there: Vec<bool> = touches
+        .iter()
+        .zip(homes)
+        .map(|(touch, home)| touch.is_some_and(|touch| affinity.node(touch.thread) == *home))
+        .collect();
+    let mut sums: BTreeMap<ObjectId, (u64, u64)> = BTreeMap::new();
+    for page in histogram.iter() {
+        let (all, at_home) = sums.entry(page.object).or_default();
+        *all += page.accesses();
+        *at_home += page.accesses() * u64::from(there[page.index]);
+    }
+    let is_left = |object: ObjectId| {
+        let (all, at_home) = sums[&object];
+        at_home as f64 >= NEARLY_ALL * all as f64
+    };
+    histogram
+        .iter()
+        .map(|page| there[page.index] && is_left(page.object))
+        .collect()
+}
+
+/// Shares of work by node.
+type Shares = BTreeMap<NodeId, f64>;
+
+/// On which nodes the parts of the recorded threads are in each run.
 struct Places {
-    runs: Vec<Vec<BTreeMap<NodeId, f64>>>,
+    /// Number of each thread of the recorded run, and the node that a number runs on.
+    numbers: Vec<u32>,
+    nodes: Vec<NodeId>,
+    /// For each run, the parts of which something is known.
+    runs: Vec<HashMap<u32, Shares>>,
+    /// Where the parts of the team are that nobody was seen to take.
+    anywhere: Option<Shares>,
+    team: BTreeSet<u32>,
     /// Pairs of threads that were asked for.
     together: HashMap<(ThreadId, ThreadId), f64>,
 }
 
 impl Places {
-    /// The share of a thread's part that is done on a node.
-    fn on(&self, thread: ThreadId, node: NodeId) -> f64 {
-        let share = |run: &Vec<BTreeMap<NodeId, f64>>| run[thread.index()].get(&node).copied().unwrap_or(0.0);
-        self.runs.iter().map(share).sum::<f64>() / self.runs.len().max(1) as f64
+    fn new(roles: &Roles, profile: &Profile, affinity: &Affinity, on: fn(&Player) -> u32) -> Self {
+        let nodes = affinity.by_number(profile);
+        let mut runs: BTreeMap<u32, HashMap<u32, Shares>> = BTreeMap::new();
+        for (&(run, part), players) in &roles.players {
+            let shares = runs.entry(run).or_default().entry(part).or_default();
+            for player in players {
+                if let Some(node) = nodes.get(on(player) as usize) {
+                    *shares.entry(*node).or_default() += player.share;
+                }
+            }
+        }
+        let mut anywhere = Shares::new();
+        for node in roles.team.iter().filter_map(|n| nodes.get(*n as usize)) {
+            *anywhere.entry(*node).or_default() += 1.0 / roles.team.len() as f64;
+        }
+        let mut runs: Vec<_> = runs.into_values().collect();
+        if runs.is_empty() {
+            runs.push(HashMap::new());
+        }
+        Self {
+            numbers: thread_numbers(profile),
+            nodes,
+            runs,
+            anywhere: (!anywhere.is_empty()).then_some(anywhere),
+            team: roles.team.clone(),
+            together: HashMap::new(),
+        }
     }
 
-    /// The share of a thread's part that is done on the node where the other's is.
+    /// The share of a thread's part that is done on a node in a run.
+    fn share(&self, run: &HashMap<u32, Shares>, thread: ThreadId, node: NodeId) -> f64 {
+        let part = self.numbers[thread.index()];
+        let shares = run
+            .get(&part)
+            .or_else(|| self.anywhere.as_ref().filter(|_| self.team.contains(&part)));
+        match shares {
+            Some(shares) => shares.get(&node).copied().unwrap_or(0.0),
+            None => f64::from(u8::from(self.nodes[part as usize] == node)),
+        }
+    }
+
+    /// The same, mean over the runs.
+    fn on(&self, thread: ThreadId, node: NodeId) -> f64 {
+        let shares = self.runs.iter().map(|run| self.share(run, thread, node));
+        shares.sum::<f64>() / self.runs.len() as f64
+    }
+
+    /// The share of a thread's part that is done on the node where the other's is, mean over the runs.
     fn together(&mut self, one: ThreadId, other: ThreadId) -> f64 {
         if one == other {
             return 1.0;
         }
-        let runs = &self.runs;
-        *self
-            .together
-            .entry((one.min(other), one.max(other)))
-            .or_insert_with(|| {
-                let share = |run: &Vec<BTreeMap<NodeId, f64>>| {
-                    let there = &run[other.index()];
-                    let both = run[one.index()].iter();
-                    both.map(|(node, share)| share * there.get(node).unwrap_or(&0.0))
-                        .sum::<f64>()
-                };
-                runs.iter().map(share).sum::<f64>() / runs.len().max(1) as f64
-            })
+        let pair = (one.min(other), one.max(other));
+        if let Some(known) = self.together.get(&pair) {
+            return *known;
+        }
+        let all: BTreeSet<NodeId> = self.nodes.iter().copied().collect();
+        let in_run = |run: &HashMap<u32, Shares>| {
+            let both = |node: &NodeId| self.share(run, one, *node) * self.share(run, other, *node);
+            all.iter().map(both).sum::<f64>()
+        };
+        let share = self.runs.iter().map(in_run).sum::<f64>() / self.runs.len() as f64;
+        self.together.insert(pair, share);
+        share
     }
 }
 
-/// Whether all that OpenMP was seen to be asked for is dynamic.
+/// Whether all parallel constructs deal their work dynamically: one of which that is not known may deal it by number.
 fn is_dealt_dynamically(profile: &Profile) -> bool {
-    let mut asked = profile.regions.iter().filter_map(|r| r.schedule).peekable();
-    asked.peek().is_some() && asked.all(Schedule::is_dynamic)
+    let is_openmp = |region: &&Region| region.kind == RegionKind::OpenMp;
+    let mut constructs = profile.regions.iter().filter(is_openmp).peekable();
+    constructs.peek().is_some() && constructs.all(|region| region.schedule.is_some_and(Schedule::is_dynamic))
 }
 
 /// The part of each thread: pairs of a part and a thread in descending order of accesses, each taken if neither is

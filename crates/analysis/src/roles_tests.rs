@@ -1,6 +1,6 @@
 use super::*;
 use nodewise_machine::CpuId;
-use nodewise_profile::{Access, FirstTouch, InMemory, ObjectId, Region, Thread, ThreadId};
+use nodewise_profile::{Access, FirstTouch, InMemory, ObjectId, Region, RegionKind, Thread, ThreadId};
 
 const THREADS: u32 = 8;
 const PAGES: u64 = 80;
@@ -62,7 +62,8 @@ fn expected((profile, histogram, roles): &(Profile, Histogram, Roles)) -> Expect
         .iter()
         .map(|page| affinity.node(page.entries[0].thread))
         .collect();
-    roles.expected(profile, histogram, &affinity, &homes, |_| true)
+    let left = left_to_first_touch(profile, histogram, &affinity, &homes);
+    roles.expected(profile, histogram, &affinity, (&homes, &left), |_| true)
 }
 
 #[test]
@@ -203,6 +204,7 @@ fn openmp_that_is_asked_for_nothing_but_dynamic_schedules_needs_no_other_run() {
     let (mut profile, histogram) = parts(1000, |t| t);
     assert_eq!(Roles::of(&profile), None);
     let region = |schedule| Region {
+        kind: RegionKind::OpenMp,
         schedule: Some(schedule),
         ..Region::default()
     };
@@ -219,6 +221,39 @@ fn openmp_that_is_asked_for_nothing_but_dynamic_schedules_needs_no_other_run() {
     let found = (profile.clone(), histogram, roles);
     let Expected { by_number, by_data } = expected(&found);
     assert!((by_number - 0.25).abs() < 1e-12 && (by_data - 0.25).abs() < 1e-12);
-    profile.regions.push(region(Schedule::Static));
-    assert_eq!(Roles::of(&profile), None, "only another run can tell");
+    for schedule in [Some(Schedule::Static), None] {
+        profile.regions.push(Region {
+            schedule,
+            ..region(Schedule::Tasks)
+        });
+        assert_eq!(Roles::of(&profile), None, "only another run can tell");
+        profile.regions.pop();
+    }
+}
+
+/// Most of the array is where first touch puts it, but a rule places all of it: it does not follow.
+#[test]
+fn pages_of_an_object_that_is_placed_do_not_follow_first_touch() {
+    let (mut profile, histogram, roles) = compared(&[parts(5, |t| (t + 2) % THREADS)]);
+    let of = |index: usize| match index {
+        0..20 => ThreadId(0),
+        _ => histogram.page(index).entries[0].thread,
+    };
+    profile.first_touches = (0..histogram.len())
+        .map(|index| FirstTouch {
+            page: histogram.pages[index],
+            len: 1,
+            thread: of(index),
+            object: ObjectId(1),
+            ..FirstTouch::default()
+        })
+        .collect();
+    // Pages 0 to 19 are of threads 0 and 1, which are on one node: one of another node makes the difference.
+    profile.first_touches[30].thread = ThreadId(7);
+    profile.first_touches[31..40]
+        .iter_mut()
+        .for_each(|touch| touch.thread = ThreadId(6));
+    let found = (profile, histogram.clone(), roles);
+    let Expected { by_number, by_data } = expected(&found);
+    assert_eq!((by_number, by_data), (0.0, 1.0));
 }

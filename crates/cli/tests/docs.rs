@@ -181,12 +181,13 @@ fn the_json_of_report_has_exactly_the_documented_keys() {
         .collect();
     let mut real = BTreeSet::new();
     let compared = synthetic::profile("documented-keys");
-    let taken = TakenPart {
-        part: Some(0),
+    let taken = [0, 1, 2, 3].map(|thread| TakenPart {
+        part: Some(thread),
+        by: thread,
         accesses: 9,
-        ..TakenPart::default()
-    };
-    nodewise_store::set_taken(&compared, &[taken]).unwrap();
+        run: 0,
+    });
+    nodewise_store::set_taken(&compared, &taken).unwrap();
     for folder in [
         compared,
         synthetic::balanced("documented-moves"),

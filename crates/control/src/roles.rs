@@ -49,13 +49,12 @@ impl Votes {
     }
 }
 
-/// The node of each thread, where node n has `places[n]` places. With more threads than places, each place takes as many
-/// as are needed.
+/// The node of each thread, where node n has `places[n]` places. More threads than places are shared out in proportion.
 #[must_use]
 pub fn assign(threads: &[Known], places: &[u32]) -> Vec<NodeId> {
     let all: u32 = places.iter().sum();
-    let each = (threads.len() as u32).div_ceil(all.max(1)).max(1);
-    let mut free: Vec<u32> = places.iter().map(|p| p * each).collect();
+    let wanted = (threads.len() as u32).max(all);
+    let mut free: Vec<u32> = places.iter().map(|p| (p * wanted).div_ceil(all.max(1))).collect();
     let mut to: Vec<Option<NodeId>> = vec![None; threads.len()];
     let mut take = |thread: usize, node: NodeId| {
         let room = free.get_mut(node.index()).filter(|room| **room > 0);
@@ -148,10 +147,10 @@ mod tests {
             prop_assume!(places.iter().sum::<u32>() > 0);
             let threads: Vec<Known> = threads.iter().map(|(seen, now)| thread(seen, *now)).collect();
             let to = assign(&threads, &places);
-            let each = (threads.len() as u32).div_ceil(places.iter().sum());
+            let (all, wanted) = (places.iter().sum::<u32>(), threads.len() as u32);
             for (node, places) in (0..).zip(&places) {
                 let there = to.iter().filter(|to| **to == NodeId(node)).count() as u32;
-                prop_assert!(there <= places * each, "node {node}: {there} in {places}");
+                prop_assert!(there <= (places * wanted.max(all)).div_ceil(all), "node {node}: {there} in {places}");
             }
             // Asked again from there, with the same known, all stay.
             let again: Vec<Known> = threads.iter().zip(&to).map(|(t, to)| Known { now: *to, ..*t }).collect();

@@ -33,6 +33,13 @@ impl PlacedObjects {
         placed.collect()
     }
 
+    /// Whether a process has bound threads itself by now.
+    #[must_use]
+    pub fn binds_threads_now(folder: &Path, pid: u32) -> bool {
+        let mut running = crate::achieved::summaries(folder).filter(|s| s.1.pid() == pid);
+        running.any(|(_, summary)| summary.own_masks() > 0)
+    }
+
     /// Accesses to a page over the program's mean, as recorded; 1 for pages of which that is not known.
     #[must_use]
     pub fn weight(&self, table: &Table, page: u64) -> f64 {

@@ -405,7 +405,12 @@ impl Plan {
         let several = self.threads.nodes.iter().any(|n| *n != self.threads.nodes[0]);
         let possible = self.binds_threads() && several && !host.pretended;
         let Some(placement) = map.filter(|_| possible) else {
-            if options.roles == Roles::Data {
+            if let Some(other) = map.and_then(|m| m.kept.other_runs)
+                && other.assignment != Assignment::Fixed
+                && !host.pretended
+            {
+                self.notes.push(by_number_only(other));
+            } else if options.roles == Roles::Data {
                 self.notes.push(
                     "--roles data: threads follow data only under a map, and where nodewise binds them itself; they do not here"
                         .into(),
@@ -422,11 +427,9 @@ impl Plan {
         };
         match (&mut self.table, other) {
             (Some(table), _) if self.follows => table.flags |= flags::FOLLOWED,
-            (_, Some(other)) if options.roles == Roles::Number && pays(other) => self.notes.push(format!(
-                "threads take their parts in order of arrival: by number this map keeps {} local, by data {} at most",
-                percent(other.by_number),
-                percent(other.by_data),
-            )),
+            (_, Some(other)) if other.assignment != Assignment::Fixed => {
+                self.notes.push(by_number_only(other));
+            }
             _ => {}
         }
     }
@@ -492,6 +495,15 @@ impl Plan {
             nodewise_linux::affinity::before_exec(&self.cpus, command);
         }
     }
+}
+
+/// What a map is worth where threads take other parts and are bound by number all the same.
+fn by_number_only(other: OtherRuns) -> String {
+    format!(
+        "threads take other parts in each run: by their numbers this map keeps {} of the accesses local, first touch {}",
+        percent(other.by_number),
+        percent(other.first_touch)
+    )
 }
 
 fn thread_count(target: Option<&Target>, host: &Host, map: Option<&Placement>, options: &Options) -> usize {

@@ -16,7 +16,8 @@ use nodewise_profile::BASE_PAGE_SHIFT;
 use places::Places;
 use process::{DRAIN, Process};
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 /// How long who writes what is watched at most: what is written later costs nothing but is old.
@@ -37,7 +38,7 @@ pub struct FollowedThreads {
     pub moves: u32,
     /// From the start of the program's first further thread until all but one were known.
     pub found_after: Option<Duration>,
-    /// CPU time that looks have cost the program, estimated.
+    /// CPU time that looks have cost the program at most, estimated.
     pub cost: Duration,
     /// CPU time of the processes looked at, when they were last.
     pub cpu: Duration,
@@ -109,6 +110,10 @@ impl<'a> ThreadFollower<'a> {
     /// What it came to, when the command has ended.
     #[must_use]
     pub fn finish(mut self) -> FollowedThreads {
+        if self.found.looks == 0 {
+            let why = self.processes.values().find_map(Process::why);
+            self.found.refused = self.found.refused.take().or(why.map(str::to_owned));
+        }
         self.found.known = self.known.len();
         self.found.cpu = self.processes.values().map(Process::cpu).sum();
         self.found
@@ -122,7 +127,11 @@ impl<'a> ThreadFollower<'a> {
             .map(|p| p.rest(now))
             .min()
             .unwrap_or(DRAIN);
-        for objects in PlacedObjects::of_running(&self.folder, self.table) {
+        let running = PlacedObjects::of_running(&self.folder, self.table);
+        for objects in running
+            .into_iter()
+            .filter(|o| is_placed_from(&self.host, o.pid, &self.folder))
+        {
             let pid = objects.pid;
             let process = self.processes.entry(pid).or_insert_with(|| Process::new(now));
             if !process.is_due(&self.host, pid, now) || objects.is_empty() {
@@ -149,8 +158,9 @@ impl<'a> ThreadFollower<'a> {
                     self.look = Some(Look { since: now, objects });
                     return DRAIN;
                 }
-                Err(_) => {
+                Err(error) => {
                     self.source.set_running(false);
+                    self.found.refused = Some(format!("its soft-dirty bits cannot be cleared: {error}"));
                     process.never();
                 }
             }
@@ -183,15 +193,11 @@ impl<'a> ThreadFollower<'a> {
                 process.saw(*tid, node, weight);
             }
         }
-        let faults = u32::try_from(faults.len()).unwrap_or(u32::MAX);
-        self.found.cost += process.paid(faults);
         let places = Places::of(table);
-        let threads = process.bound(&self.host, pid, &places);
-        let known: Vec<u32> = threads
-            .iter()
-            .filter(|t| t.known.belongs.is_some())
-            .map(|t| t.tid)
-            .collect();
+        let threads = process.bound(&self.host, pid, &places, now);
+        process.keep(&threads);
+        let tids = threads.iter().map(|t| t.tid);
+        let known: Vec<u32> = tids.filter(|tid| process.is_fresh(*tid)).collect();
         // The main thread often only waits.
         let settled = known.len() + 1 >= threads.len();
         if settled && !known.is_empty() {
@@ -202,14 +208,28 @@ impl<'a> ThreadFollower<'a> {
         if !settled && now.duration_since(look.since) < PATIENCE {
             return false;
         }
-        for (tid, cpu) in places.moves(&threads) {
-            if process.may_move(tid, now) && affinity::bind(tid, &[cpu]).is_ok() {
+        let moves = places.moves(&threads);
+        if !moves.is_empty() && PlacedObjects::binds_threads_now(&self.folder, pid) {
+            return true; // it has begun to bind them itself
+        }
+        for (tid, cpu) in moves {
+            if affinity::bind(tid, &[cpu]).is_ok() {
                 process.moved(tid, now);
                 self.found.moves += 1;
             }
         }
         settled
     }
+}
+
+/// Whether a process still is one that reports in this folder: a killed one leaves its report, and another may have its
+/// number.
+fn is_placed_from(host: &Host, pid: u32, folder: &Path) -> bool {
+    let environment = std::fs::read(host.proc().join(format!("{pid}/environ"))).unwrap_or_default();
+    let wanted = [b"NODEWISE_PLACEMENT=", folder.as_os_str().as_bytes()].concat();
+    environment
+        .split(|byte| *byte == 0)
+        .any(|variable| variable == wanted)
 }
 
 /// A look under way.

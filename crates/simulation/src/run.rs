@@ -12,7 +12,9 @@ use crate::share::SliceShare;
 use crate::sums::Sums;
 use crate::tally::{Moves, SliceTally, slots};
 use crate::{Parameters, Range, Scenario};
-use nodewise_analysis::{Measured, Metrics, PageView, Roles, access_matrix, balance, measure};
+use nodewise_analysis::{
+    Measured, Metrics, PageView, Roles, access_matrix, balance, left_to_first_touch, measure,
+};
 use nodewise_machine::{Machine, NodeId};
 use nodewise_placement::{Context, Mapping};
 use nodewise_profile::{ObjectId, Profile};
@@ -264,8 +266,10 @@ impl<'a> Run<'a> {
             ..
         } = self.context;
         let roles = self.roles.as_ref()?;
+        let homes = &mapping.nodes;
+        let left = left_to_first_touch(profile, histogram, affinity, homes);
         let expected = |counts: &dyn Fn(&PageView<'_>) -> bool| {
-            roles.expected(profile, histogram, affinity, &mapping.nodes, counts)
+            roles.expected(profile, histogram, affinity, (homes, &left), counts)
         };
         Some(OtherRuns {
             all: expected(&|_| true),

@@ -76,7 +76,12 @@ const MIGRATIONS: &Schema = &[
     ("against", F64),
 ];
 
-const TAKEN_PARTS: &Schema = &[("run", U32), ("part", MaybeU32), ("thread", U32), ("lines", U64)];
+const TAKEN_PARTS: &Schema = &[
+    ("run", U32),
+    ("part", MaybeU32),
+    ("thread", U32),
+    ("accesses", U64),
+];
 
 /// Names and schemas of the small tables, in the order of [`encode`] and [`decode`].
 const TABLES: [(&str, &Schema); 9] = [

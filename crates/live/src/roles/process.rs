@@ -43,6 +43,8 @@ pub(super) struct Process {
     /// Whether any was in this look.
     has_changed: bool,
     ended: bool,
+    /// Why it is not looked at, as far as that is known.
+    why: Option<&'static str>,
 }
 
 /// On which node a thread was seen to write.
@@ -84,6 +86,7 @@ impl Process {
             moved: BTreeMap::new(),
             has_changed: false,
             ended: false,
+            why: None,
         }
     }
 
@@ -125,29 +128,53 @@ impl Process {
         if threads > self.threads {
             self.credit += threads.saturating_sub(self.most) as f64 * ADVANCE.as_secs_f64();
             (self.threads, self.most, self.pause) = (threads, threads.max(self.most), SOON);
-            self.several.get_or_insert(now);
-            self.due = now + FIRST;
-            return false;
+            if self.several.is_none() {
+                self.several = Some(now);
+                self.due = now + FIRST;
+                return false;
+            }
         }
         self.threads = threads;
         self.due = now + DRAIN;
         let worst = resident as f64 * FAULT.as_secs_f64();
-        threads > 1 && resident <= MOST_PAGES && worst <= self.credit
+        self.why = match () {
+            () if threads < 2 => None,
+            () if resident > MOST_PAGES => {
+                Some("it has more than 250,000 resident pages: looking at all would stop it for too long")
+            }
+            () if worst > self.credit => Some("a look would have cost more than 2 % of its CPU time"),
+            () => None,
+        };
+        threads > 1 && self.why.is_none()
     }
 
-    /// A look has begun, which took so long; what that cost.
-    pub fn begins(&mut self, took: Duration, now: Instant) -> Duration {
+    /// A look has begun, for which clearing took so long; what it costs at most: a fault for each page, at whatever time it
+    /// is written.
+    pub fn begins(&mut self, clearing: Duration, now: Instant) -> Duration {
         self.seen.values_mut().for_each(Seen::begin_anew);
-        self.credit -= took.as_secs_f64();
+        let cost = clearing + FAULT * u32::try_from(self.resident).unwrap_or(u32::MAX);
+        self.credit -= cost.as_secs_f64();
         self.due = now + self.pause;
-        took
+        cost
     }
 
-    /// It had so many faults in it; what they cost.
-    pub fn paid(&mut self, faults: u32) -> Duration {
-        let cost = FAULT * faults;
-        self.credit -= cost.as_secs_f64();
-        cost
+    /// Why it was not looked at.
+    pub fn why(&self) -> Option<&'static str> {
+        self.why
+    }
+
+    /// Forgets threads that have ended: their numbers may be given again.
+    pub fn keep(&mut self, alive: &[Seated]) {
+        let is_alive = |tid: &u32| alive.iter().any(|t| t.tid == *tid);
+        self.seen.retain(|tid, _| is_alive(tid));
+        self.moved.retain(|tid, _| is_alive(tid));
+    }
+
+    /// Whether a thread's role follows from this look alone.
+    pub fn is_fresh(&self, tid: u32) -> bool {
+        self.seen
+            .get(&tid)
+            .is_some_and(|seen| seen.votes.majority().is_some())
     }
 
     /// A thread has written to a page on a node, which matters so much.
@@ -156,16 +183,19 @@ impl Process {
     }
 
     /// Its threads that are on a CPU of the placement, bound.
-    pub fn bound(&self, host: &Host, pid: u32, places: &Places) -> Vec<Seated> {
+    pub fn bound(&self, host: &Host, pid: u32, places: &Places, at: Instant) -> Vec<Seated> {
         let tids = host.names(&format!("proc/{pid}/task")).unwrap_or_default();
         let bound = tids.iter().filter_map(|tid| {
             let tid: u32 = tid.parse().ok()?;
             let [cpu] = affinity::cpus_of(tid).ok()?[..] else {
                 return None;
             };
+            let now = places.node(cpu)?;
+            // One that may not move keeps its place.
+            let stays = (!self.may_move(tid, at)).then_some((now, u32::MAX));
             let known = Known {
-                belongs: self.seen.get(&tid).and_then(Seen::belongs),
-                now: places.node(cpu)?,
+                belongs: stays.or_else(|| self.seen.get(&tid).and_then(Seen::belongs)),
+                now,
             };
             Some(Seated { tid, cpu, known })
         });
@@ -173,7 +203,7 @@ impl Process {
     }
 
     /// Whether a thread has stayed long enough where it was sent.
-    pub fn may_move(&self, tid: u32, now: Instant) -> bool {
+    fn may_move(&self, tid: u32, now: Instant) -> bool {
         self.moved
             .get(&tid)
             .is_none_or(|since| now.duration_since(*since) >= STAYS)

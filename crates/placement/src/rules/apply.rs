@@ -2,7 +2,7 @@
 
 use super::{Distribution, Placement};
 use crate::{Context, Mapping, ObjectPage};
-use nodewise_profile::{Object, PageNumber, Profile};
+use nodewise_profile::{Object, ObjectId, PageNumber, Profile};
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
@@ -72,6 +72,28 @@ pub fn apply(placement: &Placement, context: &Context<'_>) -> (Mapping, Applied)
         },
         applied,
     )
+}
+
+/// Which pages neither a rule nor the default decides: they are first touched.
+pub(super) fn undecided(placement: &Placement, context: &Context<'_>) -> Vec<bool> {
+    let Context {
+        profile,
+        histogram,
+        affinity,
+        machine,
+    } = *context;
+    let placement = placement.folded(machine.node_count() as u32);
+    let threads = affinity.by_number(profile);
+    let rules = rule_of_objects(&placement, profile);
+    let decided = |(page, id): (&PageNumber, &ObjectId)| {
+        let at = object_page(profile.object(*id)?, *page, histogram.shift);
+        match rules.get(id.index()).copied().flatten() {
+            Some(rule) => placement.rules[rule].node(at, &threads),
+            None => placement.default.node(at, &threads),
+        }
+    };
+    let pages = histogram.pages.iter().zip(&histogram.objects);
+    pages.map(|page| decided(page).is_none()).collect()
 }
 
 /// The first matching rule of each object.

@@ -1,8 +1,9 @@
 //! Recognises the few rules that express a mapping.
 
+use super::apply::{apply, undecided};
 use super::candidates::{Scene, candidates, simplest};
 use super::samples::{Group, Piece, groups, name};
-use super::{Distribution, Kept, OtherRuns, Placement, Rule, Selector, ThreadBinding, apply};
+use super::{Distribution, Kept, OtherRuns, Placement, Rule, Selector, ThreadBinding};
 use crate::policies::weighted_round;
 use crate::{Context, Mapping};
 use nodewise_analysis::figures::{bytes, percent};
@@ -91,8 +92,11 @@ fn kept(context: &Context<'_>, mapping: &Mapping, placement: &Placement) -> Kept
     };
     let ruled = apply(placement, context).0.nodes;
     let other_runs = Roles::of(profile).map(|roles| {
-        let expected = |homes| roles.expected(profile, histogram, affinity, homes, |_| true);
-        let (ruled, first) = (expected(&ruled), expected(&context.first_touch()));
+        let expected =
+            |homes, left: &[bool]| roles.expected(profile, histogram, affinity, (homes, left), |_| true);
+        let everywhere = vec![true; histogram.len()];
+        let ruled = expected(&ruled, &undecided(placement, context));
+        let first = expected(&context.first_touch(), &everywhere);
         OtherRuns {
             assignment: roles.assignment,
             by_number: rounded(ruled.by_number),

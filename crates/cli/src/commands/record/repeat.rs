@@ -47,16 +47,21 @@ impl Again {
             let options = Options {
                 command,
                 folder: &beside,
-                force: true,
+                force: false,
                 slicing: arguments.slice,
                 meta: meta(arguments, super::cpus()),
                 plain: None,
             };
-            let recorded = nodewise_observe::record(
+            let again = nodewise_observe::record(
                 options,
                 |p| show(&bar, p.accesses, &format!("accesses, repetition {run}"), p.slices),
                 |_| (),
-            )?;
+            );
+            // What was recorded first is kept, and said.
+            let recorded = match again {
+                Ok(recorded) => recorded,
+                Err(why) => return Ok(Some(format!("not compared: {why}"))),
+            };
             if recorded.status != 0 {
                 let status = recorded.status;
                 return Ok(Some(format!(
@@ -96,7 +101,7 @@ fn again(command: &Command, run: u32) -> Command {
 
 fn beside(folder: &Path, run: u32) -> PathBuf {
     let mut name = folder.as_os_str().to_owned();
-    name.push(format!(".repetition-{run}"));
+    name.push(format!(".repetition-{run}-{}", std::process::id()));
     PathBuf::from(name)
 }
 
