@@ -13,17 +13,18 @@ use nodewise_linux::faults::{Record, Source};
 use nodewise_linux::mempolicy::nodes_of_pages;
 use nodewise_linux::{Host, affinity, soft_dirty};
 use nodewise_profile::BASE_PAGE_SHIFT;
-use places::Places;
+use places::{Places, Seated};
 use process::{DRAIN, Process};
 use std::collections::{BTreeMap, BTreeSet};
-use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 /// How long who writes what is watched at most: what is written later costs nothing but is old.
 const LOOK: Duration = Duration::from_secs(1);
 /// How long the last threads are waited for, before those that are known are sent.
 const PATIENCE: Duration = Duration::from_millis(100);
+/// From when on threads of which nothing is known make room for those that are known.
+const MAKES_ROOM: Duration = Duration::from_millis(500);
 /// Faults whose pages are looked up at a time.
 const AT_ONCE: usize = 4096;
 
@@ -56,6 +57,8 @@ pub struct ThreadFollower<'a> {
     processes: BTreeMap<u32, Process>,
     look: Option<Look>,
     known: BTreeSet<u32>,
+    /// Why a process that has ended was not looked at.
+    why: Option<&'static str>,
     found: FollowedThreads,
 }
 
@@ -83,6 +86,7 @@ impl<'a> ThreadFollower<'a> {
             processes: BTreeMap::new(),
             look: None,
             known: BTreeSet::new(),
+            why: None,
             found: FollowedThreads::default(),
         })
     }
@@ -110,28 +114,33 @@ impl<'a> ThreadFollower<'a> {
     /// What it came to, when the command has ended.
     #[must_use]
     pub fn finish(mut self) -> FollowedThreads {
+        self.forget(|_| false);
         if self.found.looks == 0 {
-            let why = self.processes.values().find_map(Process::why);
-            self.found.refused = self.found.refused.take().or(why.map(str::to_owned));
+            self.found.refused = self.found.refused.take().or(self.why.map(str::to_owned));
         }
         self.found.known = self.known.len();
-        self.found.cpu = self.processes.values().map(Process::cpu).sum();
         self.found
+    }
+
+    /// Settles the accounts of processes that have ended.
+    fn forget(&mut self, is_alive: impl Fn(u32) -> bool) {
+        self.processes.retain(|pid, process| {
+            let keep = is_alive(*pid);
+            if !keep {
+                self.found.cpu += process.cpu();
+                self.why = self.why.or(process.why());
+            }
+            keep
+        });
     }
 
     /// Begins a look at a process for which it is time.
     fn begin(&mut self, now: Instant) -> Duration {
-        let mut pause = self
-            .processes
-            .values()
-            .map(|p| p.rest(now))
-            .min()
-            .unwrap_or(DRAIN);
         let running = PlacedObjects::of_running(&self.folder, self.table);
-        for objects in running
-            .into_iter()
-            .filter(|o| is_placed_from(&self.host, o.pid, &self.folder))
-        {
+        self.forget(|pid| running.iter().any(|objects| objects.pid == pid));
+        let rests = self.processes.values().map(|p| p.rest(now));
+        let mut pause = rests.min().unwrap_or(DRAIN);
+        for objects in running {
             let pid = objects.pid;
             let process = self.processes.entry(pid).or_insert_with(|| Process::new(now));
             if !process.is_due(&self.host, pid, now) || objects.is_empty() {
@@ -139,6 +148,7 @@ impl<'a> ThreadFollower<'a> {
                 continue;
             }
             let own = match () {
+                () if !is_placed(&self.host, pid) => Some("another process has its number"),
                 () if objects.binds_threads => Some("the program has bound threads itself"),
                 () if soft_dirty::is_used_by(&self.host, pid) => {
                     Some("the program uses its own soft-dirty bits, which looking at its threads would clear")
@@ -194,7 +204,7 @@ impl<'a> ThreadFollower<'a> {
             }
         }
         let places = Places::of(table);
-        let threads = process.bound(&self.host, pid, &places, now);
+        let mut threads = process.bound(&self.host, pid, &places, now);
         process.keep(&threads);
         let tids = threads.iter().map(|t| t.tid);
         let known: Vec<u32> = tids.filter(|tid| process.is_fresh(*tid)).collect();
@@ -204,9 +214,13 @@ impl<'a> ThreadFollower<'a> {
             self.found.found_after.get_or_insert(process.age(now));
         }
         self.known.extend(known);
-        // Who makes room should be known by then.
-        if !settled && now.duration_since(look.since) < PATIENCE {
+        let age = now.duration_since(look.since);
+        if !settled && age < PATIENCE {
             return false;
+        }
+        // A thread that made room would have to stay where it went for a second.
+        if !settled && age < MAKES_ROOM {
+            threads.iter_mut().for_each(Seated::stay_if_unknown);
         }
         let moves = places.moves(&threads);
         if !moves.is_empty() && PlacedObjects::binds_threads_now(&self.folder, pid) {
@@ -222,14 +236,10 @@ impl<'a> ThreadFollower<'a> {
     }
 }
 
-/// Whether a process still is one that reports in this folder: a killed one leaves its report, and another may have its
-/// number.
-fn is_placed_from(host: &Host, pid: u32, folder: &Path) -> bool {
-    let environment = std::fs::read(host.proc().join(format!("{pid}/environ"))).unwrap_or_default();
-    let wanted = [b"NODEWISE_PLACEMENT=", folder.as_os_str().as_bytes()].concat();
-    environment
-        .split(|byte| *byte == 0)
-        .any(|variable| variable == wanted)
+/// Whether a process has our library: one that was killed leaves its report, and another may have its number by now.
+fn is_placed(host: &Host, pid: u32) -> bool {
+    let maps = host.read(&format!("proc/{pid}/maps")).unwrap_or_default();
+    maps.contains("libnodewise-preload")
 }
 
 /// A look under way.

@@ -21,6 +21,13 @@ pub(super) struct Seated {
     pub known: Known,
 }
 
+impl Seated {
+    /// Keeps its place if nothing is known of it.
+    pub fn stay_if_unknown(&mut self) {
+        self.known.belongs.get_or_insert((self.known.now, u32::MAX));
+    }
+}
+
 impl Places {
     pub fn of(table: &Table) -> Self {
         let mut by_node = vec![0; table.node_count()];
@@ -62,3 +69,7 @@ impl Places {
         moves
     }
 }
+
+#[cfg(test)]
+#[path = "places_tests.rs"]
+mod tests;

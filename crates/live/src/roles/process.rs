@@ -234,3 +234,7 @@ fn figures(host: &Host, pid: u32) -> Option<(u64, Duration, u64)> {
     let ticks = number(14)? + number(15)?;
     Some((number(20)?, Duration::from_millis(10 * ticks), number(24)?))
 }
+
+#[cfg(test)]
+#[path = "process_tests.rs"]
+mod tests;

@@ -2,6 +2,7 @@
 
 use super::{Distribution, Placement};
 use crate::{Context, Mapping, ObjectPage};
+use nodewise_machine::NodeId;
 use nodewise_profile::{Object, ObjectId, PageNumber, Profile};
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -27,19 +28,12 @@ pub struct Applied {
 /// context's affinity has them; pages that no rule decides are first touched.
 #[must_use]
 pub fn apply(placement: &Placement, context: &Context<'_>) -> (Mapping, Applied) {
-    let Context {
-        profile,
-        histogram,
-        affinity,
-        machine,
-    } = *context;
-    let placement = placement.folded(machine.node_count() as u32);
-    let threads = affinity.by_number(profile);
-    let rules = rule_of_objects(&placement, profile);
+    let histogram = context.histogram;
+    let matched = Matched::new(placement, context);
     let mut nodes = context.first_touch();
     let mut applied = Applied {
         pages: histogram.len() as u64,
-        folded: matches!(placement, Cow::Owned(_)),
+        folded: matches!(matched.placement, Cow::Owned(_)),
         ..Applied::default()
     };
     let mut objects = BTreeSet::new();
@@ -47,53 +41,64 @@ pub fn apply(placement: &Placement, context: &Context<'_>) -> (Mapping, Applied)
         .iter_mut()
         .zip(histogram.pages.iter().zip(&histogram.objects))
     {
-        let rule = rules.get(id.index()).copied().flatten();
+        let rule = matched.rule(*id);
         objects.insert((id, rule));
         applied.matched_pages += u64::from(rule.is_some());
-        let chosen = profile.object(*id).and_then(|object| {
-            let at = object_page(object, *page, histogram.shift);
-            match rule {
-                Some(rule) => placement.rules[rule].node(at, &threads),
-                None => placement.default.node(at, &threads),
-            }
-        });
-        if let Some(chosen) = chosen {
+        if let Some(chosen) = matched.node(*page, *id) {
             *node = chosen;
         }
     }
     applied.objects = objects.len();
     let used: BTreeSet<usize> = objects.iter().filter_map(|(_, rule)| *rule).collect();
     applied.matched_objects = objects.iter().filter(|(_, rule)| rule.is_some()).count();
-    applied.unmatched_rules = (0..placement.rules.len()).filter(|r| !used.contains(r)).collect();
-    (
-        Mapping {
-            policy: placement.policy.clone(),
-            nodes,
-        },
-        applied,
-    )
+    let rules = 0..matched.placement.rules.len();
+    applied.unmatched_rules = rules.filter(|r| !used.contains(r)).collect();
+    let policy = matched.placement.policy.clone();
+    (Mapping { policy, nodes }, applied)
 }
 
 /// Which pages neither a rule nor the default decides: they are first touched.
 pub(super) fn undecided(placement: &Placement, context: &Context<'_>) -> Vec<bool> {
-    let Context {
-        profile,
-        histogram,
-        affinity,
-        machine,
-    } = *context;
-    let placement = placement.folded(machine.node_count() as u32);
-    let threads = affinity.by_number(profile);
-    let rules = rule_of_objects(&placement, profile);
-    let decided = |(page, id): (&PageNumber, &ObjectId)| {
-        let at = object_page(profile.object(*id)?, *page, histogram.shift);
-        match rules.get(id.index()).copied().flatten() {
-            Some(rule) => placement.rules[rule].node(at, &threads),
-            None => placement.default.node(at, &threads),
+    let matched = Matched::new(placement, context);
+    let pages = context.histogram.pages.iter().zip(&context.histogram.objects);
+    pages
+        .map(|(page, id)| matched.node(*page, *id).is_none())
+        .collect()
+}
+
+/// A placement whose rules have found their objects.
+struct Matched<'a> {
+    placement: Cow<'a, Placement>,
+    context: Context<'a>,
+    threads: Vec<NodeId>,
+    rules: Vec<Option<usize>>,
+}
+
+impl<'a> Matched<'a> {
+    fn new(placement: &'a Placement, context: &Context<'a>) -> Self {
+        let placement = placement.folded(context.machine.node_count() as u32);
+        Self {
+            threads: context.affinity.by_number(context.profile),
+            rules: rule_of_objects(&placement, context.profile),
+            placement,
+            context: *context,
         }
-    };
-    let pages = histogram.pages.iter().zip(&histogram.objects);
-    pages.map(|page| decided(page).is_none()).collect()
+    }
+
+    /// The rule of an object.
+    fn rule(&self, object: ObjectId) -> Option<usize> {
+        self.rules.get(object.index()).copied().flatten()
+    }
+
+    /// The node that the object's rule, or else the default, decides on.
+    fn node(&self, page: PageNumber, object: ObjectId) -> Option<NodeId> {
+        let of = self.context.profile.object(object)?;
+        let at = object_page(of, page, self.context.histogram.shift);
+        match self.rule(object) {
+            Some(rule) => self.placement.rules[rule].node(at, &self.threads),
+            None => self.placement.default.node(at, &self.threads),
+        }
+    }
 }
 
 /// The first matching rule of each object.

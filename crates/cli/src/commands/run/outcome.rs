@@ -111,11 +111,9 @@ fn followed_line(followed: &super::Followed) -> Option<String> {
             ));
         }
     };
-    if let Some(why) = &found.refused {
-        return Some(format!("threads were not sent to their data: {why}"));
-    }
     if found.looks == 0 {
-        return None;
+        let why = found.refused.as_ref()?;
+        return Some(format!("threads were not sent to their data: {why}"));
     }
     let cost = found.cost.as_secs_f64() / found.cpu.as_secs_f64().max(0.01);
     let found_after = found

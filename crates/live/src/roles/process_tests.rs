@@ -1,0 +1,106 @@
+use super::*;
+use std::path::PathBuf;
+
+/// A process as the kernel tells of it: threads, CPU time in ticks of 10 ms, resident pages.
+struct Told(PathBuf);
+
+impl Told {
+    fn new(test: &str) -> Self {
+        let root = std::env::temp_dir().join(format!("nodewise-roles-{test}-{}", std::process::id()));
+        std::fs::create_dir_all(root.join("proc/7")).unwrap();
+        Self(root)
+    }
+
+    fn host(&self, threads: u64, ticks: u64, resident: u64) -> Host {
+        let mut fields = ["0"; 50].map(str::to_owned);
+        fields[14 - 3] = ticks.to_string();
+        fields[20 - 3] = threads.to_string();
+        fields[24 - 3] = resident.to_string();
+        std::fs::write(
+            self.0.join("proc/7/stat"),
+            format!("7 (a) b) {}", fields.join(" ")),
+        )
+        .unwrap();
+        Host::at(&self.0)
+    }
+}
+
+impl Drop for Told {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn milliseconds(n: u64) -> Duration {
+    Duration::from_millis(n)
+}
+
+#[test]
+fn the_first_look_comes_when_several_threads_have_had_time_to_begin() {
+    let (told, start) = (Told::new("first"), Instant::now());
+    let mut process = Process::new(start);
+    assert!(!process.is_due(&told.host(1, 9, 100), 7, start), "one thread");
+    let several = start + milliseconds(100);
+    assert!(!process.is_due(&told.host(4, 9, 100), 7, several));
+    assert!(!process.is_due(&told.host(9, 9, 100), 7, several + milliseconds(20)));
+    assert!(
+        process.is_due(&told.host(9, 9, 100), 7, several + FIRST),
+        "more threads do not put it off"
+    );
+    assert_eq!(process.age(several + FIRST), FIRST);
+}
+
+#[test]
+fn looks_cost_no_more_than_their_share_and_no_long_stop() {
+    let (told, start) = (Told::new("share"), Instant::now());
+    let mut process = Process::new(start);
+    let later = |n: u64| start + milliseconds(1000 * n);
+    assert!(!process.is_due(&told.host(3, 0, MOST_PAGES + 1), 7, start));
+    assert!(!process.is_due(&told.host(3, 0, MOST_PAGES + 1), 7, later(1)));
+    assert!(process.why().unwrap().contains("resident"));
+    // Two further threads have an advance of 20 ms each: enough for 40,000 pages of 1 us.
+    assert!(!process.is_due(&told.host(3, 0, 40_001), 7, later(2)));
+    assert!(process.why().unwrap().contains("2 %"));
+    assert!(process.is_due(&told.host(3, 0, 40_000), 7, later(3)));
+    assert_eq!(process.begins(Duration::ZERO, later(3)), milliseconds(40));
+    process.looked(later(3));
+    // The next is to be earned: 2 % of 2 s.
+    assert!(!process.is_due(&told.host(3, 199, 40_000), 7, later(5)));
+    assert!(process.is_due(&told.host(3, 201, 40_000), 7, later(6)));
+}
+
+#[test]
+fn a_thread_keeps_its_role_until_another_is_seen_and_loses_it_when_it_ends() {
+    let mut process = Process::new(Instant::now());
+    let saw = |process: &mut Process, node, times| (0..times).for_each(|_| process.saw(8, NodeId(node), 1.0));
+    let role = |process: &Process| process.seen.get(&8).and_then(Seen::belongs).map(|(node, _)| node);
+    saw(&mut process, 1, 3);
+    assert_eq!(role(&process), None, "three say nothing");
+    saw(&mut process, 1, 1);
+    assert_eq!((role(&process), process.is_fresh(8)), (Some(NodeId(1)), true));
+    process.begins(Duration::ZERO, Instant::now());
+    assert_eq!((role(&process), process.is_fresh(8)), (Some(NodeId(1)), false));
+    saw(&mut process, 0, 4);
+    assert_eq!(role(&process), Some(NodeId(0)));
+    process.keep(&[]);
+    assert_eq!(role(&process), None);
+}
+
+#[test]
+fn looks_become_rare_while_nothing_changes() {
+    let start = Instant::now();
+    let mut process = Process::new(start);
+    process.several = Some(start);
+    let mut pauses = Vec::new();
+    for _ in 0..3 {
+        process.looked(start);
+        pauses.push(process.rest(start));
+    }
+    assert_eq!(pauses, [400, 800, 1600].map(milliseconds));
+    (0..9).for_each(|_| process.looked(start));
+    assert_eq!(process.rest(start), RARELY);
+    process.moved(8, start);
+    process.looked(start);
+    assert_eq!(process.rest(start), STAYS);
+    assert!(!process.may_move(8, start + milliseconds(900)) && process.may_move(8, start + STAYS));
+}
