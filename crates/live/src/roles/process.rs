@@ -117,7 +117,7 @@ impl Process {
 
     /// Whether it is time to look, and can be paid for.
     pub fn is_due(&mut self, host: &Host, pid: u32, now: Instant) -> bool {
-        if self.ended || now < self.due {
+        if self.ended {
             return false;
         }
         let Some((threads, cpu, resident)) = figures(host, pid) else {
@@ -128,13 +128,14 @@ impl Process {
         if threads > self.threads {
             self.credit += threads.saturating_sub(self.most) as f64 * ADVANCE.as_secs_f64();
             (self.threads, self.most, self.pause) = (threads, threads.max(self.most), SOON);
-            if self.several.is_none() {
-                self.several = Some(now);
-                self.due = now + FIRST;
-                return false;
-            }
+            let soon = now + FIRST;
+            self.due = self.several.map_or(soon, |_| self.due.min(soon));
+            self.several.get_or_insert(now);
         }
         self.threads = threads;
+        if now < self.due {
+            return false;
+        }
         self.due = now + DRAIN;
         let worst = resident as f64 * FAULT.as_secs_f64();
         self.why = match () {

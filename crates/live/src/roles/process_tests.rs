@@ -48,6 +48,12 @@ fn the_first_look_comes_when_several_threads_have_had_time_to_begin() {
         "more threads do not put it off"
     );
     assert_eq!(process.age(several + FIRST), FIRST);
+    // Threads that are added while it rests end its rest.
+    (0..9).for_each(|_| process.looked(several));
+    let later = several + milliseconds(5000);
+    assert!(!process.is_due(&told.host(9, 9, 100), 7, later), "for a minute");
+    assert!(!process.is_due(&told.host(10, 9, 100), 7, later));
+    assert!(process.is_due(&told.host(10, 9, 100), 7, later + FIRST));
 }
 
 #[test]
