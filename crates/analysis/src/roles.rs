@@ -48,8 +48,9 @@ impl Assignment {
 const LOST: f64 = 0.05;
 /// Agreement beyond chance (Cohen's kappa) from which parts are said to have one thread each.
 const AGREED: f64 = 0.5;
-/// Nothing is said where less than this share of the accesses is to parts, or where one thread has all but this
-/// share of the work, so that threads would match by chance.
+/// Nothing is said of a program that makes less than this share of its accesses to parts.
+const IN_PARTS: f64 = 0.5;
+/// Nor where one thread has all but this share of the work, so that threads would match by chance.
 const ENOUGH: f64 = 0.1;
 
 /// The threads of other runs, matched with the parts of the recorded one.
@@ -126,12 +127,12 @@ impl Roles {
         roles.by_number /= seen;
         roles.by_data /= seen;
         roles.by_chance /= seen;
-        if seen == 0.0 || roles.in_parts < ENOUGH || roles.by_chance > 1.0 - ENOUGH {
+        if seen == 0.0 || roles.in_parts < IN_PARTS || roles.by_chance > 1.0 - ENOUGH {
             return None;
         }
         let agreed = roles.by_data - roles.by_chance >= AGREED * (1.0 - roles.by_chance);
         roles.assignment = match roles {
-            _ if !agreed => Assignment::Dynamic,
+            _ if !agreed || is_dealt_dynamically(profile) => Assignment::Dynamic,
             _ if roles.by_number >= (1.0 - LOST) * roles.by_data => Assignment::Fixed,
             _ => Assignment::Arrival,
         };
