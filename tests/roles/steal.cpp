@@ -19,20 +19,13 @@ public:
         std::lock_guard guard(lock_);
         jobs_.push_back(job);
     }
-    std::optional<int> own() {
+    // Its owner takes what it queued last, others what has waited longest.
+    std::optional<int> take(bool is_owner) {
         std::lock_guard guard(lock_);
         if (jobs_.empty())
             return {};
-        int job = jobs_.back();
-        jobs_.pop_back();
-        return job;
-    }
-    std::optional<int> stolen() {
-        std::lock_guard guard(lock_);
-        if (jobs_.empty())
-            return {};
-        int job = jobs_.front();
-        jobs_.pop_front();
+        int job = is_owner ? jobs_.back() : jobs_.front();
+        is_owner ? jobs_.pop_back() : jobs_.pop_front();
         return job;
     }
 
@@ -42,9 +35,9 @@ private:
 };
 
 std::optional<int> find(std::vector<Queue> &queues, int self) {
-    auto job = queues[self].own();
+    auto job = queues[self].take(true);
     for (int other = 1; !job && other < int(queues.size()); other++)
-        job = queues[(self + other) % queues.size()].stolen();
+        job = queues[(self + other) % queues.size()].take(false);
     return job;
 }
 } // namespace

@@ -12,19 +12,19 @@ const KEPT: f64 = 0.05;
 
 /// Predictions worth a change, fastest first: a typical gain, no loss in any scenario, not chance, and in other runs too.
 pub(crate) fn worth_it(simulation: &Simulation) -> Vec<&Prediction> {
-    let mut ranked = simulation.ranked();
-    ranked.retain(|p| pays(p) && holds(p) && !p.policy.starts_with("random"));
-    ranked
+    paying(simulation).filter(|p| holds(p)).collect()
 }
 
 /// The fastest of those that pay in the recorded run only.
 pub(crate) fn pays_once(simulation: &Simulation) -> Option<&Prediction> {
-    let mut ranked = simulation.ranked().into_iter();
-    ranked.find(|p| pays(p) && !holds(p) && !p.policy.starts_with("random"))
+    paying(simulation).find(|p| !holds(p))
 }
 
-fn pays(p: &Prediction) -> bool {
-    p.speedup.typical >= 1.0 + WORTH_IT && p.speedup.min >= 1.0
+/// Those that pay in the recorded run and are not chance, fastest first.
+fn paying(simulation: &Simulation) -> impl Iterator<Item = &Prediction> {
+    let pays = |p: &&Prediction| p.speedup.typical >= 1.0 + WORTH_IT && p.speedup.min >= 1.0;
+    let ranked = simulation.ranked().into_iter().filter(pays);
+    ranked.filter(|p| !p.policy.starts_with("random"))
 }
 
 /// Whether another run keeps what was predicted of the recorded one, each thread being sent to its part.

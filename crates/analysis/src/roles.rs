@@ -159,7 +159,7 @@ impl Roles {
         }
     }
 
-    /// Adds a run: how often each part was accessed by whom. Sums stay undivided until all runs are in.
+    /// Adds a run: how often each part was accessed by which thread. Sums stay undivided until all runs are in.
     fn add(&mut self, run: u32, cells: &[(u32, u32, u64)]) {
         let matched = matched(cells);
         self.by_chance += chance(cells);
@@ -260,7 +260,7 @@ struct Places {
     nodes: Vec<NodeId>,
     /// For each run, the parts of which something is known.
     runs: Vec<HashMap<u32, Shares>>,
-    /// Where the parts of the team are that nobody was seen to take.
+    /// Where the parts of the team are, each by any of its threads.
     anywhere: Option<Shares>,
     team: BTreeSet<u32>,
     /// Pairs of threads that were asked for.

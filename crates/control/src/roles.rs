@@ -1,6 +1,6 @@
 //! Which node each thread goes to when it turns out which data it works on.
 //!
-//! A placement has so many places for threads on each node. Threads whose data is known to be on a node get the places
+//! A placement has a number of places for threads on each node. Threads whose data is known to be on a node get the places
 //! there, those with the clearest evidence first; the others keep theirs, or take what is left.
 
 use nodewise_analysis::Interval;

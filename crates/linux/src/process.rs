@@ -100,19 +100,57 @@ impl Task {
     /// clock ticks of 10 ms.
     #[must_use]
     pub fn parse(stat: &str, schedstat: Option<&str>) -> Option<Self> {
-        // The name stands in parentheses and may hold anything, parentheses too.
-        let (head, rest) = stat.rsplit_once(')')?;
-        let (tid, name) = head.split_once(" (")?;
-        let fields: Vec<&str> = rest.split_ascii_whitespace().collect();
-        let number = |field: usize| fields.get(field - 3)?.parse::<u64>().ok();
-        let ticks = number(14)?.saturating_add(number(15)?);
+        let stat = Stat::parse(stat)?;
         let exact = schedstat.and_then(|s| s.split_ascii_whitespace().next()?.parse().ok());
         Some(Self {
-            tid: tid.trim().parse().ok()?,
-            name: name.to_owned(),
-            cpu: number(39)?.try_into().ok()?,
-            cpu_ns: exact.unwrap_or(ticks.saturating_mul(10_000_000)),
+            tid: stat.id.parse().ok()?,
+            name: stat.name.to_owned(),
+            cpu: stat.number(39)?.try_into().ok()?,
+            cpu_ns: exact.or_else(|| stat.cpu_ns())?,
         })
+    }
+}
+
+/// What a process has and has used at one moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Usage {
+    /// Number of its threads.
+    pub threads: u64,
+    /// CPU time of all its threads so far, nanoseconds, in clock ticks of 10 ms.
+    pub cpu_ns: u64,
+    /// Base pages that are in memory.
+    pub resident: u64,
+}
+
+/// The text of `stat`, taken apart (proc(5)).
+struct Stat<'a> {
+    id: &'a str,
+    name: &'a str,
+    /// From the third on.
+    fields: Vec<&'a str>,
+}
+
+impl<'a> Stat<'a> {
+    fn parse(text: &'a str) -> Option<Self> {
+        // The name stands in parentheses and may hold anything, parentheses too.
+        let (head, rest) = text.rsplit_once(')')?;
+        let (id, name) = head.split_once(" (")?;
+        Some(Self {
+            id: id.trim(),
+            name,
+            fields: rest.split_ascii_whitespace().collect(),
+        })
+    }
+
+    /// A field by the number that proc(5) gives it.
+    fn number(&self, field: usize) -> Option<u64> {
+        self.fields.get(field - 3)?.parse().ok()
+    }
+
+    /// Time in user and in kernel mode.
+    fn cpu_ns(&self) -> Option<u64> {
+        let ticks = self.number(14)?.saturating_add(self.number(15)?);
+        Some(ticks.saturating_mul(10_000_000))
     }
 }
 
@@ -146,6 +184,18 @@ impl Host {
     /// `/proc` is not mounted.
     pub fn own_status(&self) -> Result<Status, ReadError> {
         self.read("proc/self/status").map(|text| Status::parse(&text))
+    }
+
+    /// Threads, CPU time and memory of a process at this moment; `None` where there is no such process.
+    #[must_use]
+    pub fn usage(&self, pid: u32) -> Option<Usage> {
+        let text = self.read(&format!("proc/{pid}/stat")).ok()?;
+        let stat = Stat::parse(&text)?;
+        Some(Usage {
+            threads: stat.number(20)?,
+            cpu_ns: stat.cpu_ns()?,
+            resident: stat.number(24)?,
+        })
     }
 
     /// Threads of a process at this moment; those that end while being read are left out.

@@ -50,6 +50,7 @@ pub struct FollowedThreads {
 /// Follows the threads of one command.
 pub struct ThreadFollower<'a> {
     table: &'a Table,
+    places: Places,
     folder: PathBuf,
     host: Host,
     source: Source,
@@ -79,6 +80,7 @@ impl<'a> ThreadFollower<'a> {
         })?;
         Ok(Self {
             table,
+            places: Places::of(table),
             folder,
             host: Host::default(),
             source,
@@ -203,8 +205,7 @@ impl<'a> ThreadFollower<'a> {
                 process.saw(*tid, node, weight);
             }
         }
-        let places = Places::of(table);
-        let mut threads = process.bound(&self.host, pid, &places, now);
+        let mut threads = process.bound(&self.host, pid, &self.places, now);
         process.keep(&threads);
         let tids = threads.iter().map(|t| t.tid);
         let known: Vec<u32> = tids.filter(|tid| process.is_fresh(*tid)).collect();
@@ -222,7 +223,7 @@ impl<'a> ThreadFollower<'a> {
         if !settled && age < MAKES_ROOM {
             threads.iter_mut().for_each(Seated::stay_if_unknown);
         }
-        let moves = places.moves(&threads);
+        let moves = self.places.moves(&threads);
         if !moves.is_empty() && PlacedObjects::binds_threads_now(&self.folder, pid) {
             return true; // it has begun to bind them itself
         }

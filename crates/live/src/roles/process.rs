@@ -120,9 +120,11 @@ impl Process {
         if self.ended {
             return false;
         }
-        let Some((threads, cpu, resident)) = figures(host, pid) else {
+        let Some(usage) = host.usage(pid) else {
             return false;
         };
+        let (threads, resident) = (usage.threads, usage.resident);
+        let cpu = Duration::from_nanos(usage.cpu_ns);
         self.credit += SHARE * cpu.saturating_sub(self.cpu).as_secs_f64();
         (self.cpu, self.resident) = (cpu, resident);
         if threads > self.threads {
@@ -224,16 +226,6 @@ impl Process {
         };
         self.due = now + self.pause;
     }
-}
-
-/// Threads, CPU time and resident pages.
-fn figures(host: &Host, pid: u32) -> Option<(u64, Duration, u64)> {
-    let stat = host.read(&format!("proc/{pid}/stat")).ok()?;
-    let (_, rest) = stat.rsplit_once(')')?;
-    let fields: Vec<&str> = rest.split_ascii_whitespace().collect();
-    let number = |field: usize| fields.get(field - 3)?.parse::<u64>().ok();
-    let ticks = number(14)? + number(15)?;
-    Some((number(20)?, Duration::from_millis(10 * ticks), number(24)?))
 }
 
 #[cfg(test)]

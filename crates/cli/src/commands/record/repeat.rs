@@ -1,6 +1,7 @@
 //! `record --repeat`: runs the command again, to see whether its threads take the same parts.
 
 use super::{Arguments, meta, progress_bar, show};
+use indicatif::ProgressBar;
 use nodewise_analysis::Roles;
 use nodewise_observe::{Options, Recorded};
 use nodewise_report::roles_sentence;
@@ -41,40 +42,49 @@ impl Again {
         }
         let bar = progress_bar();
         let mut folders = Folders(Vec::new());
-        for (run, command) in (1..).zip(self.0) {
-            let beside = beside(folder, run);
-            folders.0.push(beside.clone());
-            let options = Options {
-                command,
-                folder: &beside,
-                force: false,
-                slicing: arguments.slice,
-                meta: meta(arguments, super::cpus()),
-                plain: None,
-            };
-            let again = nodewise_observe::record(
-                options,
-                |p| show(&bar, p.accesses, &format!("accesses, repetition {run}"), p.slices),
-                |_| (),
-            );
-            // What was recorded first is kept, and said.
-            let recorded = match again {
-                Ok(recorded) => recorded,
-                Err(why) => return Ok(Some(format!("not compared: {why}"))),
-            };
-            if recorded.status != 0 {
-                let status = recorded.status;
-                return Ok(Some(format!(
-                    "not compared: repetition {run} ended with status {status}"
-                )));
-            }
-        }
+        let failed = (1..)
+            .zip(self.0)
+            .find_map(|(run, command)| record_beside(folder, run, command, arguments, &bar, &mut folders));
         bar.finish_and_clear();
-        compare(folder, &folders.0)
+        match failed {
+            Some(why) => Ok(Some(format!("not compared: {why}"))),
+            None => compare(folder, &folders.0),
+        }
     }
 }
 
-/// Profiles of repetitions, which nobody needs once they are compared.
+/// Records one repetition; why it cannot be compared, if so: what was recorded first is kept all the same.
+fn record_beside(
+    folder: &Path,
+    run: u32,
+    command: Command,
+    arguments: &Arguments,
+    bar: &ProgressBar,
+    folders: &mut Folders,
+) -> Option<String> {
+    let beside = beside(folder, run);
+    folders.0.push(beside.clone());
+    let options = Options {
+        command,
+        folder: &beside,
+        force: false,
+        slicing: arguments.slice,
+        meta: meta(arguments, super::cpus()),
+        plain: None,
+    };
+    let recorded = nodewise_observe::record(
+        options,
+        |p| show(bar, p.accesses, &format!("accesses, repetition {run}"), p.slices),
+        |_| (),
+    );
+    match recorded {
+        Ok(recorded) if recorded.status == 0 => None,
+        Ok(recorded) => Some(format!("repetition {run} ended with status {}", recorded.status)),
+        Err(why) => Some(why.to_string()),
+    }
+}
+
+/// Profiles of repetitions, removed once they are compared.
 struct Folders(Vec<PathBuf>);
 
 impl Drop for Folders {
