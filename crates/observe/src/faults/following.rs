@@ -179,7 +179,7 @@ impl Following {
             {
                 process
                     .residents
-                    .refresh(&pagemap, clock::nanoseconds(clock::monotonic()));
+                    .refresh(&pagemap, || clock::nanoseconds(clock::monotonic()));
             }
             if read_moves {
                 let (moved, known) = process.newly_moved(host, pid);

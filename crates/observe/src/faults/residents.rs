@@ -126,12 +126,11 @@ impl Residents {
     }
 
     /// Looks up pages that may have become resident or not without a fault that we saw: huge pages, sampling at longer
-    /// periods, unmapped memory.
-    pub fn refresh(&mut self, pagemap: &Pagemap, now_ns: u64) {
+    /// periods, unmapped memory. `now_ns` reads the clock of the faults' times.
+    pub fn refresh(&mut self, pagemap: &Pagemap, now_ns: impl Fn() -> u64) {
         let newest = self.touched.values().max().copied().unwrap_or(0);
         self.touched.retain(|_, at| *at + SOON_NS > newest);
         self.found.clear();
-        self.found_ns = now_ns;
         for (start, end) in std::mem::take(&mut self.mapped) {
             let there = self.look_up(pagemap, page(start), page(end) - page(start));
             self.forget(start, end);
@@ -141,6 +140,9 @@ impl Residents {
             let there = self.look_up(pagemap, region << REGION_SHIFT, REGION);
             there.iter().for_each(|p| set(&mut self.regions, *p));
         }
+        // After the lookups: the threads run on meanwhile, and on a busy host a lookup may wait for a CPU. A time from
+        // before would take the first touches of that while for hint faults.
+        self.found_ns = now_ns();
     }
 
     /// The resident pages of a range; those not known before are recorded as found.
@@ -349,7 +351,7 @@ mod tests {
         };
         let mut all = Residents::default();
         assert_eq!(all.classify(&at(1, 1)), Kind::First);
-        all.refresh(&pagemap, 10);
+        all.refresh(&pagemap, || 10);
         let late = [at(2, 2), at(11, 2), at(12, 3), at(3, 1)];
         let kinds = [Kind::First, Kind::Hint, Kind::Hint, Kind::Hint];
         assert_eq!(late.map(|f| all.classify(&f)), kinds);
