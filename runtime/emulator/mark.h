@@ -19,7 +19,8 @@
 #define NW_MARK_BEGIN 5  /* from here on, user-mode accesses count */
 #define NW_MARK_END 6    /* up to here */
 #define NW_MARK_RUN 7    /* the address's offset in its page numbers the run that may begin now */
-#define NW_MARK_LAST NW_MARK_RUN
+#define NW_MARK_SLICE 8  /* a slice of the run ends here; the offset is its number, modulo a page */
+#define NW_MARK_LAST NW_MARK_SLICE
 
 #if defined __x86_64__
 /* Aligned, so that no-op and load lie on one page: one translation sees both. */

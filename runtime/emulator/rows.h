@@ -12,6 +12,7 @@ enum nw_row_kind {
     NW_ROW_PAGE,     /* between begin and end: one page seen by one virtual CPU on one frame */
     NW_ROW_END,
     NW_ROW_RUN,      /* number: the run that the next begin and end belong to, if they come */
+    NW_ROW_SLICE,    /* ends a slice: the page rows before it are what its pages rose by, not all since the begin */
 };
 
 /* A frame is the emulator's physical address / 4096. Its numbers mean nothing outside: QEMU 7.2 adds a

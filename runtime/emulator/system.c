@@ -52,6 +52,7 @@ NW_PLUGIN int qemu_plugin_version = NW_QEMU_API;
 
 typedef struct counter {
     uint64_t page, frame, reads, writes, seen;
+    uint64_t sliced_reads, sliced_writes; /* part of them that earlier slices had; guarded by `writing` */
 } counter;
 
 typedef struct slot {
@@ -105,13 +106,28 @@ static void write_rows(const nw_row *rows, size_t count) {
     }
 }
 
-static void write_counters(unsigned which, vcpu *of) {
+/* What a counter rose by since the last slice. Its virtual CPU may count meanwhile: what it adds now is the
+ * next slice's. */
+static nw_row sliced(unsigned which, counter *at) {
+    uint64_t reads = *(volatile uint64_t *)&at->reads, writes = *(volatile uint64_t *)&at->writes;
+    nw_row row = {NW_ROW_PAGE, which, 0, at->page, at->frame, reads - at->sliced_reads, writes - at->sliced_writes, at->seen};
+    at->sliced_reads = reads;
+    at->sliced_writes = writes;
+    return row;
+}
+
+static void write_counters(unsigned which, vcpu *of, bool slice) {
     static nw_row rows[512]; /* guarded by `writing` */
     size_t filled = 0;
     uint32_t count = atomic_load_explicit(&of->count, memory_order_acquire);
     for (uint32_t i = 0; i < count; i++) {
-        const counter *at = &of->chunks[i / CHUNK][i % CHUNK];
-        rows[filled++] = (nw_row){NW_ROW_PAGE, which, 0, at->page, at->frame, at->reads, at->writes, at->seen};
+        counter *at = &of->chunks[i / CHUNK][i % CHUNK];
+        nw_row row = {NW_ROW_PAGE, which, 0, at->page, at->frame, at->reads, at->writes, at->seen};
+        if (slice)
+            row = sliced(which, at);
+        if (slice && row.reads + row.writes == 0)
+            continue;
+        rows[filled++] = row;
         if (filled == sizeof rows / sizeof *rows) {
             write_rows(rows, filled);
             filled = 0;
@@ -273,12 +289,13 @@ static void flushes(unsigned which, void *unused) {
 
 /* Marks. */
 
-static void write_end(unsigned which) {
+static void write_all(unsigned which, bool slice, uint64_t number) {
     uint64_t begun = atomic_load(&begins);
     for (unsigned i = 0; i < VCPUS && begun; i++)
         if (vcpus[i] && atomic_load_explicit(&vcpus[i]->begun, memory_order_acquire) == begun)
-            write_counters(i, vcpus[i]);
-    write_rows(&(nw_row){.kind = NW_ROW_END, .vcpu = which, .number = begun - 1}, 1);
+            write_counters(i, vcpus[i], slice);
+    nw_row row = {.kind = slice ? NW_ROW_SLICE : NW_ROW_END, .vcpu = which, .number = slice ? number : begun - 1};
+    write_rows(&row, 1);
 }
 
 static void mark(unsigned which, qemu_plugin_meminfo_t info, uint64_t address, void *operation) {
@@ -307,7 +324,8 @@ static void mark(unsigned which, qemu_plugin_meminfo_t info, uint64_t address, v
         forget(own, row.number + 1);
         write_rows(&row, 1);
         break;
-    case NW_MARK_END: write_end(which); break;
+    case NW_MARK_END: write_all(which, false, 0); break;
+    case NW_MARK_SLICE: write_all(which, true, address % (1u << PAGE_SHIFT)); break;
     }
     pthread_mutex_unlock(&writing);
 }

@@ -104,6 +104,9 @@ static void say_segments(void) {
 
 void nw_mark_run(int number) { nw_mark(NW_MARK_RUN, numbers + number); }
 
+/* Numbers come again after a page's worth; their order tells. */
+void nw_mark_slice(int number) { nw_mark(NW_MARK_SLICE, numbers + number % 4096); }
+
 void nw_calibrate(void) {
     cpu_set_t before;
     say_segments();

@@ -77,11 +77,42 @@ static pid_t start(const nw_plan *plan, const nw_run *run, int output, int error
         nw_fail("cannot fork: %s", strerror(errno));
     if (child > 0)
         return child;
+    sigset_t none;
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
     if (sets_out(plan, output, errors)) {
         execvpe(run->arguments[0], run->arguments, plan->environment);
         dprintf(2, "nodewise: cannot start %s: %s\n", run->arguments[0], strerror(errno));
     }
     _exit(errno == ENOENT ? 127 : 126);
+}
+
+/* Until the command ends; its slices are marked meanwhile, and their ends said, in nanoseconds since `began`. */
+static int wait_for(pid_t child, int slice_ms, int number, uint64_t began) {
+    const uint64_t slice = (uint64_t)slice_ms * 1000000;
+    int status = 0, slices = 0;
+    sigset_t child_ends;
+    sigemptyset(&child_ends);
+    sigaddset(&child_ends, SIGCHLD);
+    for (uint64_t next = began + slice;;) {
+        pid_t ended = waitpid(child, &status, slice ? WNOHANG : 0);
+        if (ended == child)
+            return status;
+        if (ended < 0 && errno != EINTR)
+            nw_fail("the command is lost: %s", strerror(errno));
+        if (ended < 0)
+            continue;
+        uint64_t now = nw_clock(CLOCK_MONOTONIC);
+        if (now < next) {
+            uint64_t left = next - now;
+            sigtimedwait(&child_ends, NULL, &(struct timespec){(time_t)(left / 1000000000), (long)(left % 1000000000)});
+            continue;
+        }
+        nw_mark_slice(slices++);
+        nw_say("slice %d %llu", number, (unsigned long long)(now - began));
+        /* What was missed is not made up for. */
+        next = next + slice > now ? next + slice : now + slice;
+    }
 }
 
 /* Whatever the command left behind, and then the pumps, which end when nobody is left to write. */
@@ -143,12 +174,15 @@ static void each_result(int number, int send) {
 void nw_command_run(const nw_plan *plan, int number) {
     static counters before, after;
     const nw_run *run = &plan->run[number];
-    int status = 0;
     each_result(number, 0);
     mkdir(GROUP, 0755);
     if (nw_write_text("/proc/sys/kernel/numa_balancing", run->balancing ? "1" : "0") != 0 && run->balancing)
         nw_fail("this kernel has no NUMA balancing");
     int output = pumped(nw_output), errors = pumped(nw_errors);
+    sigset_t child_ends;
+    sigemptyset(&child_ends);
+    sigaddset(&child_ends, SIGCHLD);
+    sigprocmask(SIG_BLOCK, &child_ends, NULL); /* the end of a child wakes wait_for */
     nw_say("begin %d", number);
     nw_mark_run(number);
     read_counters(&before);
@@ -156,8 +190,7 @@ void nw_command_run(const nw_plan *plan, int number) {
     pid_t child = start(plan, run, output, errors);
     close(output);
     close(errors);
-    while (waitpid(child, &status, 0) < 0 && errno == EINTR)
-        continue;
+    int status = wait_for(child, plan->slice_ms, number, began);
     uint64_t ended = nw_clock(CLOCK_MONOTONIC);
     read_counters(&after);
     clear_away();

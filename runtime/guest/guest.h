@@ -2,7 +2,7 @@
  * node, runs what the plan says, sends back what came of it, powers off.
  *
  * While a command runs, nothing here touches memory in user mode, so that what the emulator counts is
- * the command's. Init never hangs: what goes wrong is said on the control channel, and that is the end.
+ * the command's; at the end of a slice, a few pages of init's own are. Init never hangs: what goes wrong is said on the control channel, and that is the end.
  */
 #ifndef NODEWISE_GUEST_H
 #define NODEWISE_GUEST_H
@@ -38,6 +38,7 @@ typedef struct nw_run {
 typedef struct nw_plan {
     char **environment; /* ends with null */
     const char *folder, *input;
+    int slice_ms; /* 0: a run is not cut into slices */
     int capture;
     int brought;
     const char *bring[NW_BROUGHT];
@@ -50,6 +51,8 @@ nw_plan *nw_plan_read(void);
 void nw_calibrate(void);
 /* What the emulator counts next is this run's. */
 void nw_mark_run(int number);
+/* What the emulator has counted of the run since the last slice is this one. */
+void nw_mark_slice(int number);
 
 /* command.c */
 void nw_command_run(const nw_plan *plan, int number);

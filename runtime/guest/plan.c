@@ -82,6 +82,8 @@ static void read_token(nw_plan *plan, const char *token, size_t *variables, size
         plan->input = value;
     else if ((value = value_of(token, "bring")))
         bring(plan, value);
+    else if ((value = value_of(token, "slice")))
+        plan->slice_ms = atoi(value);
     else if ((value = value_of(token, "capture")))
         plan->capture = atoi(value);
     else if (value_of(token, "run")) {

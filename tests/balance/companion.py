@@ -14,7 +14,7 @@ CASES = {
 
 
 def start(nodewise, env, program, case):
-    return subprocess.Popen([nodewise, "balance", "--interval", "100ms", "--", program, case], env=env, text=True,
+    return subprocess.Popen([nodewise, "balance", "--policy", "dominant", "--interval", "100ms", "--", program, case], env=env, text=True,
                             stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL)
 
 

@@ -13,6 +13,7 @@
 #![forbid(unsafe_code)]
 
 pub mod asym;
+pub mod groups;
 mod batch_result;
 mod budget;
 mod controller;

@@ -67,6 +67,17 @@ impl Affinities {
         restored
     }
 
+    /// As [`Affinities::restore`], for one process; what is known of others is kept.
+    pub fn release(&mut self, host: &Host, pid: u32) -> Restored {
+        let mut restored = Restored::default();
+        let tasks = host.names(&format!("proc/{pid}/task")).unwrap_or_default();
+        for tid in tasks.iter().filter_map(|t| t.parse().ok()) {
+            self.restore_thread(tid, &mut restored);
+            self.before.remove(&tid);
+        }
+        restored
+    }
+
     fn restore_thread(&self, tid: u32, restored: &mut Restored) {
         let Ok(now) = affinity::cpus_of(tid) else {
             return; // it has ended

@@ -3,7 +3,7 @@
 use crate::calibration::Calibration;
 use crate::owners::{Owner, Owners};
 use crate::rows::Seen;
-use crate::{GuestRun, PageSeen};
+use crate::{GuestRun, PageSeen, SliceSeen};
 use std::collections::{BTreeMap, HashMap};
 
 /// What is needed to read rows: nodes of frames and of virtual CPUs.
@@ -14,9 +14,34 @@ pub(crate) struct Places<'a> {
     pub cpus: &'a HashMap<u32, usize>,
 }
 
+impl Places<'_> {
+    /// The nodes of the CPU and of the memory, if both are known.
+    fn nodes_of(&self, at: &Seen) -> Option<(usize, usize)> {
+        let reader = *self.cpus.get(&at.vcpu)?;
+        let memory = self.frames.node(at.frame)?;
+        (reader < self.nodes && memory < self.nodes).then_some((reader, memory))
+    }
+
+    fn matrix<'s>(&self, seen: impl Iterator<Item = &'s Seen>) -> Vec<Vec<u64>> {
+        let mut all = vec![vec![0; self.nodes]; self.nodes];
+        for at in seen {
+            if let Some((reader, memory)) = self.nodes_of(at) {
+                all[reader][memory] += at.accesses;
+            }
+        }
+        all
+    }
+}
+
 /// Fills in who accessed what; `said` is what the guest's processes said of their objects. Without objects everything
-/// counts.
-pub(crate) fn attribute(outcome: &mut GuestRun, said: &str, seen: &[Seen], places: &Places<'_>) {
+/// counts. `slices`: the end of each, nanoseconds, and what was counted in it.
+pub(crate) fn attribute(
+    outcome: &mut GuestRun,
+    said: &str,
+    seen: &[Seen],
+    slices: &[(u64, &Vec<Seen>)],
+    places: &Places<'_>,
+) {
     let empty = vec![vec![0; places.nodes]; places.nodes];
     let (objects, owners) = Owners::read(said);
     outcome.objects = objects;
@@ -29,8 +54,7 @@ pub(crate) fn attribute(outcome: &mut GuestRun, said: &str, seen: &[Seen], place
     let mut pages = Pages::new(places.nodes);
     let (mut lost, mut doubtful) = (0, 0);
     for at in seen {
-        let nodes = places.cpus.get(&at.vcpu).zip(places.frames.node(at.frame));
-        let Some((&reader, memory)) = nodes.filter(|(r, m)| **r < places.nodes && *m < places.nodes) else {
+        let Some((reader, memory)) = places.nodes_of(at) else {
             lost += at.accesses;
             continue;
         };
@@ -52,6 +76,14 @@ pub(crate) fn attribute(outcome: &mut GuestRun, said: &str, seen: &[Seen], place
             outcome.objects[index].accesses[reader][memory] += at.accesses;
         }
     }
+    let over_objects = outcome.over_objects;
+    let counts =
+        |at: &Seen| !over_objects || owners.of(at.page, places.frames.kernel(at.frame)) != Owner::NoObject;
+    let slice = |(end_ns, seen): &(u64, &Vec<Seen>)| SliceSeen {
+        end_ns: *end_ns,
+        accesses: places.matrix(seen.iter().filter(|at| counts(at))),
+    };
+    outcome.slices = slices.iter().map(slice).collect();
     outcome.page_list = pages.list();
     outcome.pages = vec![0; places.nodes];
     let counted = |p: &&PageSeen| p.object.is_some() || !outcome.over_objects;
@@ -141,7 +173,8 @@ mod tests {
             cpus: &cpus,
         };
         let mut outcome = GuestRun::default();
-        attribute(&mut outcome, objects, seen, &places);
+        attribute(&mut outcome, objects, seen, &[(5, &seen.to_vec())], &places);
+        assert_eq!(outcome.slices[0].accesses, outcome.accesses);
         outcome
     }
 

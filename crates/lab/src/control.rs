@@ -23,6 +23,11 @@ pub(crate) enum Message {
         status: u8,
         nanoseconds: u64,
     },
+    /// The end of a slice of a run, after its beginning.
+    Slice {
+        run: usize,
+        nanoseconds: u64,
+    },
     /// What a counter of the kernel rose by in a run.
     Counter {
         run: usize,
@@ -125,6 +130,10 @@ fn parse(line: &str) -> Option<(Message, u64)> {
             status: status(words.get(1)?, number(2)?)?,
             nanoseconds: number(3)?,
         },
+        "slice" => Message::Slice {
+            run: run()?,
+            nanoseconds: number(1)?,
+        },
         "vmstat" => Message::Counter {
             run: run()?,
             name: (*words.get(1)?).to_owned(),
@@ -172,7 +181,7 @@ mod tests {
     use proptest::prelude::*;
 
     const SAID: &[u8] =
-        b"ready 2500000000\nsegment 0 1 131071\npage 0 77\ngarbage \xff\nbegin 0\nend 0 signal 9 12345\n\
+        b"ready 2500000000\nsegment 0 1 131071\npage 0 77\ngarbage \xff\nbegin 0\nslice 0 777\nend 0 signal 9 12345\n\
         vmstat 0 numa_hint_faults -3\nfile 0 objects 9\n12 - 4 7\ncapture devices/system/node/online 4\n0-7\n\
         brought /tmp/a b 3\nx\ny\nfailed no more\ndone\n";
 
@@ -186,6 +195,10 @@ mod tests {
             },
             Message::Page { node: 0, frame: 77 },
             Message::Begin(0),
+            Message::Slice {
+                run: 0,
+                nanoseconds: 777,
+            },
             Message::End {
                 run: 0,
                 status: 137,

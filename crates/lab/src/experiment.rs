@@ -143,6 +143,8 @@ pub struct Experiment {
     pub threads: Option<u32>,
     /// The guest kernel's `transparent_hugepage` setting.
     pub huge_pages: HugePages,
+    /// Length of the slices that counts are reported for; none: the whole run alone.
+    pub slice: Option<Duration>,
     /// Whether to bring the guest's sysfs home.
     pub capture: bool,
     /// Files and folders that the runs left in the guest, to be brought home.

@@ -33,6 +33,15 @@ pub struct PageSeen {
     pub accesses: Vec<u64>,
 }
 
+/// A slice of a run.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SliceSeen {
+    /// When it ended, nanoseconds of the guest's clock after the run's beginning.
+    pub end_ns: u64,
+    /// Its part of [`GuestRun::accesses`].
+    pub accesses: Vec<Vec<u64>>,
+}
+
 /// One run. Matrices are `[cpu_node][memory_node]`, in accesses of user mode; empty if it was not counted.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct GuestRun {
@@ -48,6 +57,8 @@ pub struct GuestRun {
     pub accesses: Vec<Vec<u64>>,
     /// The rest: stacks, code's constants, libraries, small allocations.
     pub elsewhere: Vec<Vec<u64>>,
+    /// Slices of it, in order.
+    pub slices: Vec<SliceSeen>,
     /// By node: touched pages of the objects, where each was last.
     pub pages: Vec<u64>,
     /// Every page that was accessed, ascending.
@@ -66,14 +77,27 @@ pub struct GuestRun {
     pub notes: Vec<String>,
 }
 
+impl SliceSeen {
+    /// The part of its accesses that found their page on their own node; none without accesses.
+    #[must_use]
+    pub fn local_fraction(&self) -> Option<f64> {
+        local_part(&self.accesses)
+    }
+}
+
+/// The diagonal's part of a matrix.
+fn local_part(accesses: &[Vec<u64>]) -> Option<f64> {
+    let rows = accesses.iter().enumerate();
+    let local: u64 = rows.filter_map(|(node, row)| row.get(node)).sum();
+    let all: u64 = accesses.iter().flatten().sum();
+    (all > 0).then(|| local as f64 / all as f64)
+}
+
 impl GuestRun {
     /// The part of the accesses that found their page on their own node; none without accesses.
     #[must_use]
     pub fn local_fraction(&self) -> Option<f64> {
-        let rows = self.accesses.iter().enumerate();
-        let local: u64 = rows.filter_map(|(node, row)| row.get(node)).sum();
-        let all: u64 = self.accesses.iter().flatten().sum();
-        (all > 0).then(|| local as f64 / all as f64)
+        local_part(&self.accesses)
     }
 
     /// The local fraction that a fixed mapping could have reached at best: each page, all along, on the

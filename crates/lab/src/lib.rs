@@ -37,7 +37,7 @@ mod virtual_machine;
 
 pub use error::LabError;
 pub use experiment::{Experiment, HugePages, Setup, Under};
-pub use guest_run::{GuestRun, ObjectSeen, PageSeen};
+pub use guest_run::{GuestRun, ObjectSeen, PageSeen, SliceSeen};
 pub use kernel::kept_kernel;
 pub use prepare::{Lab, prepare};
 pub use session::{Event, Session};

@@ -74,6 +74,10 @@ pub(crate) fn text(experiment: &Experiment) -> Vec<u8> {
     for path in &experiment.bring {
         plan.put("bring", &[experiment.cwd.join(path).as_os_str()]);
     }
+    if let Some(slice) = experiment.slice {
+        let ms = slice.as_millis().clamp(1, i32::MAX as u128);
+        plan.put("slice", &[OsStr::new(&ms.to_string())]);
+    }
     if experiment.capture {
         plan.put("capture", &[OsStr::new("1")]);
     }

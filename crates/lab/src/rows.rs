@@ -10,6 +10,7 @@ pub(crate) const BEGIN: u32 = 3;
 pub(crate) const PAGE: u32 = 4;
 pub(crate) const END: u32 = 5;
 pub(crate) const RUN: u32 = 6;
+pub(crate) const SLICE: u32 = 7;
 
 /// A row of the counter plug-in, `struct nw_row`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
@@ -41,13 +42,22 @@ pub(crate) struct Seen {
 pub(crate) struct Counted {
     begins: u32,
     ends: u32,
+    /// Page rows that no end and no slice has closed yet.
+    open: Vec<Seen>,
     pages: Vec<Seen>,
+    /// What was counted in each slice, in order.
+    slices: Vec<Vec<Seen>>,
 }
 
 impl Counted {
     /// Its pages, if it began and ended once: others would be counted twice, or in part.
     pub fn pages(&self) -> Option<&[Seen]> {
         ((self.begins, self.ends) == (1, 1)).then_some(&self.pages)
+    }
+
+    /// What was counted in each of its slices, in order; what came after the last one is in none.
+    pub fn slices(&self) -> &[Vec<Seen>] {
+        &self.slices
     }
 }
 
@@ -100,14 +110,18 @@ impl Rows {
             (CPU, _) => self.cpus.push((row.vcpu, row.number as u32)),
             (RUN, _) => {}
             (BEGIN, Some(run)) => run.begins += 1,
-            (PAGE, Some(run)) => run.pages.push(Seen {
+            (PAGE, Some(run)) => run.open.push(Seen {
                 vcpu: row.vcpu,
                 page: row.page,
                 frame: row.frame,
                 accesses: row.reads.saturating_add(row.writes),
                 last: row.seen,
             }),
-            (END, Some(run)) => run.ends += 1,
+            (END, Some(run)) => {
+                run.ends += 1;
+                run.pages.append(&mut run.open);
+            }
+            (SLICE, Some(run)) => run.slices.push(std::mem::take(&mut run.open)),
             _ => self.damaged += 1,
         }
     }
@@ -148,9 +162,9 @@ mod tests {
             .filter_map(|l| l.trim().strip_prefix("NW_ROW_"))
             .map(|l| l.split([',', ' ']).next().unwrap())
             .collect();
-        assert_eq!(kinds, ["NODE", "CPU", "BEGIN", "PAGE", "END", "RUN"]);
+        assert_eq!(kinds, ["NODE", "CPU", "BEGIN", "PAGE", "END", "RUN", "SLICE"]);
         assert!(header.contains("NW_ROW_NODE = 1,"));
-        assert_eq!([NODE, CPU, BEGIN, PAGE, END, RUN], [1, 2, 3, 4, 5, 6]);
+        assert_eq!([NODE, CPU, BEGIN, PAGE, END, RUN, SLICE], [1, 2, 3, 4, 5, 6, 7]);
     }
 
     /// The first refuses, the second cannot be started, the third is counted, the fourth's command is
@@ -197,10 +211,31 @@ mod tests {
         assert_eq!((rows.runs.len(), rows.damaged), (4, 0));
     }
 
+    #[test]
+    fn slices_are_apart_from_the_whole() {
+        let row = |kind, page| Row { kind, page, ..Row::default() };
+        let said = [
+            row(RUN, 0),
+            row(SLICE, 0),
+            row(BEGIN, 0),
+            row(PAGE, 7),
+            row(SLICE, 1),
+            row(PAGE, 7),
+            row(PAGE, 8),
+            row(END, 0),
+        ];
+        let mut rows = Rows::default();
+        rows.feed(bytemuck::cast_slice(&said));
+        let numbers = |all: &[Seen]| all.iter().map(|s| s.page).collect::<Vec<_>>();
+        let run = &rows.runs[&0];
+        assert_eq!(run.pages().map(numbers), Some(vec![7, 8]));
+        assert_eq!(run.slices().iter().map(|s| numbers(s)).collect::<Vec<_>>(), [vec![], vec![7]]);
+    }
+
     proptest! {
         #[test]
         fn a_stream_cut_anywhere_is_the_same(
-            kinds in proptest::collection::vec(0u32..8, 0..20), cuts in proptest::collection::vec(0usize..1200, 0..6),
+            kinds in proptest::collection::vec(0u32..9, 0..20), cuts in proptest::collection::vec(0usize..1200, 0..6),
         ) {
             let rows: Vec<Row> = kinds.iter().zip(1..).map(|(kind, at)| Row { kind: *kind, page: at, number: at, ..Row::default() }).collect();
             let bytes: &[u8] = bytemuck::cast_slice(&rows);

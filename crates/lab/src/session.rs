@@ -4,7 +4,7 @@ use crate::attribution::{Places, attribute};
 use crate::calibration::{Calibration, Segment};
 use crate::control::{Control, Message};
 use crate::guest::{Guest, Stream};
-use crate::rows::{Counted, Rows};
+use crate::rows::Rows;
 use crate::{GuestRun, Lab, LabError};
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -159,6 +159,8 @@ struct Story {
     pages: Vec<(u32, u64)>,
     session: Session,
     objects: Vec<String>,
+    /// Ends of each run's slices, nanoseconds.
+    slices: Vec<Vec<u64>>,
     begun: Instant,
     /// When this guest was started.
     started: Instant,
@@ -185,6 +187,7 @@ impl Story {
                 ..Session::default()
             },
             objects: vec![String::new(); lab.runs.len()],
+            slices: vec![Vec::new(); lab.runs.len()],
             begun,
             started: Instant::now(),
             first_run: None,
@@ -284,6 +287,7 @@ impl Story {
                 outcomes[run].guest_ns = nanoseconds;
                 on(Event::Ends { run });
             }
+            Message::Slice { run, nanoseconds } if run < outcomes.len() => self.slices[run].push(nanoseconds),
             Message::Counter { run, name, rise } if run < outcomes.len() => {
                 outcomes[run].kernel.insert(name, rise);
             }
@@ -320,8 +324,12 @@ impl Story {
         };
         let ended = |(_, outcome): &(usize, &mut GuestRun)| outcome.ended;
         for (run, outcome) in self.session.outcomes.iter_mut().enumerate().filter(ended) {
-            match self.rows.runs.get(&(run as u64)).and_then(Counted::pages) {
-                Some(pages) => attribute(outcome, &self.objects[run], pages, &places),
+            let counted = self.rows.runs.get(&(run as u64));
+            match counted.and_then(|counted| Some((counted.pages()?, counted.slices()))) {
+                Some((pages, slices)) => {
+                    let slices: Vec<_> = self.slices[run].iter().copied().zip(slices).collect();
+                    attribute(outcome, &self.objects[run], pages, &slices, &places);
+                }
                 None => outcome.notes.push(NOT_COUNTED.to_owned()),
             }
         }

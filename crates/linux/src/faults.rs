@@ -375,13 +375,10 @@ impl Source {
         self.period
     }
 
-    /// Has one fault of `period` reported from now on. `false` where that cannot be had: of threads, only
-    /// those that begin later would know.
-    pub fn set_period(&mut self, period: u64) -> bool {
+    /// Has one fault of `period` reported from now on; of threads that were started since the events were opened, each
+    /// has the period of its beginning.
+    pub fn set_period(&mut self, period: u64) {
         const SET_PERIOD: libc::c_ulong = 0x4008_2404; // PERF_EVENT_IOC_PERIOD
-        if self.scope == Scope::Threads {
-            return false;
-        }
         let period = period.max(1);
         if period != self.period {
             for event in &self.faults {
@@ -390,7 +387,6 @@ impl Source {
             }
             self.period = period;
         }
-        true
     }
 
     /// Stops reporting faults, or starts again; the rest is reported as before, but of threads.

@@ -93,6 +93,8 @@ pub struct Task {
     pub cpu: u32,
     /// CPU time so far, nanoseconds.
     pub cpu_ns: u64,
+    /// Time so far for which it could have run and had no CPU, nanoseconds; 0 where the kernel does not say.
+    pub waited_ns: u64,
 }
 
 impl Task {
@@ -101,12 +103,14 @@ impl Task {
     #[must_use]
     pub fn parse(stat: &str, schedstat: Option<&str>) -> Option<Self> {
         let stat = Stat::parse(stat)?;
-        let exact = schedstat.and_then(|s| s.split_ascii_whitespace().next()?.parse().ok());
+        let mut exact = schedstat.into_iter().flat_map(str::split_ascii_whitespace);
+        let mut exact = || exact.next()?.parse().ok();
         Some(Self {
             tid: stat.id.parse().ok()?,
             name: stat.name.to_owned(),
             cpu: stat.number(39)?.try_into().ok()?,
-            cpu_ns: exact.or_else(|| stat.cpu_ns())?,
+            cpu_ns: exact().or_else(|| stat.cpu_ns())?,
+            waited_ns: exact().unwrap_or(0),
         })
     }
 }
@@ -259,7 +263,8 @@ mod tests {
         let task = Task::parse(STAT, None).unwrap();
         assert_eq!((task.tid, task.name.as_str(), task.cpu), (10441, "a) b (c", 61));
         assert_eq!(task.cpu_ns, 120_000_000, "12 ticks");
-        assert_eq!(Task::parse(STAT, Some("123456 7 8\n")).unwrap().cpu_ns, 123_456);
+        let exact = Task::parse(STAT, Some("123456 7 8\n")).unwrap();
+        assert_eq!((exact.cpu_ns, exact.waited_ns, task.waited_ns), (123_456, 7, 0));
     }
 
     #[test]

@@ -77,6 +77,8 @@ struct Threads<'a> {
     full_migrations: u64,
     full_bytes: u64,
     restored: Option<Restored>,
+    undone: u64,
+    remote: Option<Remote>,
     weighted_bandwidth: Bandwidth,
     trouble: Option<&'a str>,
     processes: Vec<Process<'a>>,
@@ -87,6 +89,13 @@ struct Restored {
     done: u64,
     others: u64,
     refused: u64,
+}
+
+/// Shares of samples that are remote, 0 to 1.
+#[derive(Serialize)]
+struct Remote {
+    now: f64,
+    expected: f64,
 }
 
 /// Weighted bandwidth of all applications, MB/s.
@@ -178,9 +187,11 @@ impl Status {
 impl ThreadSummary {
     fn document(&self) -> Threads<'_> {
         Threads {
-            policy: crate::ASYM,
+            policy: self.rule.name(),
             source: self.source().to_string(),
             moves: self.moves,
+            undone: self.undone,
+            remote: self.remote.map(|(now, expected)| Remote { now, expected }),
             failures: self.failures,
             full_migrations: self.full_migrations,
             full_bytes: self.full_bytes,

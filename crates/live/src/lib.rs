@@ -3,7 +3,7 @@
 //! **Purpose.** A [`Session`] is built from [`Options`] and a [`Target`]: a command that the caller starts, processes
 //! that run, or a control group. Each [`Session::turn`] takes in what hint faults sampled
 //! (`nodewise_observe::faults`), and once an interval asks the controller (`nodewise_control`) which pages move and,
-//! if [`Options::move_threads`] is set, the scheduler which nodes threads get. What happens is told to
+//! the thread scheduler which nodes threads get ([`Options::move_threads`]). What happens is told to
 //! [`Subscriber`]s as typed [`Event`]s; the profile ([`Recording`]) and the metrics file ([`Metrics`]) are two of
 //! them, and the command line adds its own.
 //!
@@ -38,13 +38,13 @@ pub use document::Document;
 pub use error::LiveError;
 pub use event::{Decided, Event, Found, MovedPages, Run, Subscriber};
 pub use metrics::Metrics;
-pub use options::Options;
+pub use options::{Options, ThreadMoves};
 pub use recording::Recording;
 pub use roles::{FollowedThreads, ThreadFollower};
 pub use session::Session;
 pub use status::{Locality, Status};
 pub use target::Target;
-pub use threads::{ThreadSummary, ThreadsMoved};
+pub use threads::{Gain, ThreadSummary, ThreadsMoved};
 pub use topology::Topology;
 
 /// The name of the thread policy that moves threads while programs run (AsymSched).

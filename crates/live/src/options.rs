@@ -9,6 +9,30 @@ use std::time::Duration;
 /// Largest number of pages tracked, 16 bytes each.
 pub const MOST_PAGES: usize = 1 << 20;
 
+/// What decides which nodes threads run on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ThreadMoves {
+    /// Nothing: threads run where the kernel puts them.
+    Off,
+    /// Groups of threads that share memory get nodes, if that makes accesses local ([`nodewise_control::groups`]).
+    #[default]
+    Groups,
+    /// Each process gets the nodes with the widest links ([`nodewise_control::asym`]).
+    Asym,
+}
+
+impl ThreadMoves {
+    /// The name, as on the command line and in documents.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Off => "off",
+            Self::Groups => "groups",
+            Self::Asym => crate::ASYM,
+        }
+    }
+}
+
 /// What a session is asked to do.
 #[derive(Clone, Debug)]
 pub struct Options {
@@ -33,8 +57,8 @@ pub struct Options {
     pub freeze: bool,
     /// Dry run: decide and move nothing.
     pub dry_run: bool,
-    /// Whether threads migrate too (AsymSched).
-    pub move_threads: bool,
+    /// Whether and how threads are bound to nodes.
+    pub move_threads: ThreadMoves,
     /// Whether the command's threads were bound at its start; then bound threads are not the program's own choice.
     pub bound: bool,
     /// Whether threads get their original affinity masks back at the end.
@@ -54,7 +78,7 @@ impl Default for Options {
             scan_period: None,
             freeze: false,
             dry_run: false,
-            move_threads: false,
+            move_threads: ThreadMoves::Groups,
             bound: false,
             restore: false,
         }

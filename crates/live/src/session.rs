@@ -93,6 +93,12 @@ impl Session {
             .scan_period
             .map(|period| hold_scan(&host, period))
             .transpose()?;
+        let of_command = matches!(target, Target::Command(_));
+        let running = target.running(&host);
+        let mut threads = ThreadScheduler::new(options, &topology, dry, of_command, &running);
+        if let Some(threads) = &mut threads {
+            threads.hold(&topology, &running);
+        }
         let mut watch = target.watch(&host, options.observe)?;
         if let Some(period) = options.scan_period {
             watch.own_scans(clock::milliseconds(period));
@@ -105,8 +111,6 @@ impl Session {
             true => Mover::Nobody(DryRun::new(&settings), holder),
             false => Mover::Linux(linux(options, &topology, shift, holder)),
         };
-        let of_command = matches!(target, Target::Command(_));
-        let threads = ThreadScheduler::new(options, &topology, dry, of_command, &watch.processes());
         let began = clock::monotonic();
         Ok(Self {
             observation: Observation(Tracker::new(topology.machine.node_count(), shift, MOST_PAGES)),
@@ -279,7 +283,7 @@ impl Session {
                 if let Some(home) = tracker.home_of(page).or_else(|| homes.get(&page).copied()) {
                     self.status.sampled(page, home == node);
                     if let Some(threads) = &mut self.threads {
-                        threads.sampled(pid, touch.tid, home);
+                        threads.sampled(pid, touch.tid, page, home);
                     }
                 }
             }

@@ -40,6 +40,18 @@ impl Target {
         })
     }
 
+    /// Those of them that run already, with their children.
+    pub(crate) fn running(&self, host: &Host) -> Vec<u32> {
+        match self {
+            Self::Command(_) => Vec::new(),
+            Self::Processes(pids) => host.with_descendants(pids),
+            Self::Group(folder) => {
+                let text = std::fs::read_to_string(folder.join("cgroup.procs")).unwrap_or_default();
+                text.lines().filter_map(|line| line.parse().ok()).collect()
+            }
+        }
+    }
+
     /// Observes them; a command is to be started next, by this thread.
     pub(crate) fn watch(&self, host: &Host, share: f64) -> Result<Watch, LiveError> {
         Ok(match self {

@@ -1,11 +1,12 @@
-//! Thread migration of running processes by AsymSched's Algorithm 1.
+//! Thread migration of running processes: groups of threads that share memory, or AsymSched's Algorithm 1.
 //!
-//! Once an interval, the CPUs and sampled accesses of all threads go to the scheduler, which decides which threads change
-//! nodes. These are bound there, and the page policy migrates their memory.
+//! Once an interval, the CPUs and sampled accesses of all threads go to the rule, which decides which threads change
+//! nodes. These are bound there, and their memory follows, by the page policy and the kernel.
 
 mod census;
 mod counts;
 mod follow;
+mod groups;
 mod loads;
 mod summary;
 mod thread_event;
@@ -15,33 +16,38 @@ mod view;
 pub use follow::pages_of;
 pub(crate) use summary::Process;
 pub use summary::ThreadSummary;
-pub use thread_event::{ThreadEvent, ThreadsMoved};
+pub use thread_event::{Gain, ThreadEvent, ThreadsMoved};
 
-use crate::options::Options;
+use crate::options::{Options, ThreadMoves};
 use crate::topology::Topology;
 use census::Census;
 use counts::Counts;
+use groups::GroupRule;
 use loads::Sampled;
 use nodewise_control::Interval;
 use nodewise_control::asym::{Decision, FullMigration, Scheduler, Settings};
+use nodewise_control::groups::{Order, Orders};
 use nodewise_enforce::Affinities;
 use nodewise_linux::{Host, clock};
 use nodewise_machine::NodeId;
 use nodewise_observe::faults::Watch;
 use nodewise_placement::asym;
+use nodewise_profile::PageNumber;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use view::{Seen, applications, bindings};
 
 /// Smallest share of time, where [`Options::observe`] is close to zero.
 const LEAST_SHARE: f64 = 0.001;
+/// Longest time for which threads are held where they are at the start of a session.
+const HOLDS: Duration = Duration::from_secs(6);
+/// Half-life of samples under AsymSched, seconds.
+const HALF_LIFE: f64 = 10.0;
 
 /// The live scheduler of threads.
 pub struct ThreadScheduler {
     host: Host,
-    settings: Settings,
-    /// One scheduler for each group of processes that may use the same CPUs.
-    schedulers: BTreeMap<Vec<u32>, Scheduler>,
+    rule: Rule,
     census: Census,
     counts: Counts,
     loads: Sampled,
@@ -55,9 +61,20 @@ pub struct ThreadScheduler {
     /// Whether there was any sample yet.
     judges: bool,
     passed: Duration,
-    /// Share of the time that observing and deciding may take, and when the next step may be.
+    /// Share of the programs' CPU time that observing and deciding may take, and when the next step may be.
     share: f64,
     due: Duration,
+    /// CPUs that the programs use.
+    work: f64,
+    /// Processes whose threads are held on their nodes until something is decided of them.
+    held: BTreeSet<u32>,
+}
+
+/// What decides.
+enum Rule {
+    Groups(GroupRule),
+    /// One scheduler for each group of processes that may use the same CPUs.
+    Asym(Settings, BTreeMap<Vec<u32>, Scheduler>),
 }
 
 /// The result of a step.
@@ -78,11 +95,19 @@ impl ThreadScheduler {
         of_command: bool,
         pids: &[u32],
     ) -> Option<Self> {
-        if !options.move_threads {
-            return None;
-        }
-        let mut summary = ThreadSummary::new(dry);
-        if !topology.links_known {
+        let (rule, half_life) = match options.move_threads {
+            ThreadMoves::Off => return None,
+            ThreadMoves::Groups => (Rule::Groups(GroupRule::default()), groups::HALF_LIFE),
+            ThreadMoves::Asym => {
+                let settings = Settings {
+                    budget: options.budget,
+                    ..Settings::default()
+                };
+                (Rule::Asym(settings, BTreeMap::new()), HALF_LIFE)
+            }
+        };
+        let mut summary = ThreadSummary::new(options.move_threads, dry);
+        if matches!(rule, Rule::Asym(..)) && !topology.links_known {
             summary.notice(
                 "the kernel does not say how nodes are linked, so bandwidths are guessed from distances; \
                  `nodewise topo --measure -o FILE` finds out, --machine FILE takes it",
@@ -91,15 +116,11 @@ impl ThreadScheduler {
         let host = Host::default();
         let mut census = Census::new(host.clone(), of_command, options.bound);
         // CPU use is known from the second observation on.
-        census.look(pids, topology, &Affinities::default());
+        census.look(pids, topology, &Affinities::default(), false);
         Some(Self {
-            settings: Settings {
-                budget: options.budget,
-                ..Settings::default()
-            },
-            schedulers: BTreeMap::new(),
+            rule,
             census,
-            counts: Counts::new(topology.machine.node_count()),
+            counts: Counts::new(topology.machine.node_count(), half_life),
             loads: Sampled::new(&host, topology),
             traffic: traffic::Groups::default(),
             affinities: Affinities::default(),
@@ -110,14 +131,47 @@ impl ThreadScheduler {
             passed: Duration::ZERO,
             share: options.observe.max(LEAST_SHARE),
             due: Duration::ZERO,
+            work: 0.0,
+            held: BTreeSet::new(),
             host,
             dry,
         })
     }
 
-    /// Counts a hint fault of a thread on a node's memory; ignored where the processor samples loads, which is more
-    /// precise.
-    pub fn sampled(&mut self, pid: u32, tid: u32, node: NodeId) {
+    /// Holds all threads on the nodes that they are on: attaching takes CPU time in one piece, for which the kernel may
+    /// push threads to other nodes. Each process is let go, or bound, once it is known; after [`HOLDS`] at the latest.
+    pub fn hold(&mut self, topology: &Topology, pids: &[u32]) {
+        if self.dry || !matches!(self.rule, Rule::Groups(_)) {
+            return;
+        }
+        for one in self.census.look(pids, topology, &self.affinities, false) {
+            if one.pinned {
+                continue;
+            }
+            for task in self.host.tasks(one.pid).unwrap_or_default() {
+                if let Some(node) = topology.node_of_cpu(task.cpu) {
+                    let cpus = usable(topology, node, &one.cpus);
+                    // One that has ended, or may not be bound, is not held.
+                    let _ = self.affinities.bind(task.tid, &cpus);
+                }
+            }
+            self.held.insert(one.pid);
+        }
+    }
+
+    /// Lets go the threads that are held, of those processes for which `which` holds.
+    fn let_go(&mut self, which: impl Fn(u32) -> bool) {
+        for pid in self.held.extract_if(.., |pid| which(*pid)) {
+            self.affinities.release(&self.host, pid);
+        }
+    }
+
+    /// Counts a hint fault of a thread on a page, which is on this node; where the processor samples loads, those tell
+    /// more precisely how often it accesses which node.
+    pub fn sampled(&mut self, pid: u32, tid: u32, page: PageNumber, node: NodeId) {
+        if let Rule::Groups(groups) = &mut self.rule {
+            groups.sampled(page, tid);
+        }
         if self.loads.source().is_none() {
             self.counts.add(pid, tid, node, 1.0);
         }
@@ -129,7 +183,7 @@ impl ThreadScheduler {
         let accesses = self.loads.take(topology);
         if only_hinted && let Some(source) = self.loads.source() {
             self.summary.loads = Some(source.to_owned());
-            self.counts = Counts::new(topology.machine.node_count());
+            self.counts.clear();
         }
         for each in accesses {
             self.counts.add(each.pid, each.tid, each.node, each.count);
@@ -141,9 +195,11 @@ impl ThreadScheduler {
         if now < self.due {
             return Turned::default();
         }
-        let began = Instant::now();
+        // CPU time: where all CPUs are busy we wait for one, which costs the programs nothing.
+        let began = clock::own_cpu_time();
         let turned = self.turn(now, topology, pids);
-        self.due = now + began.elapsed().div_f64(self.share);
+        let took = clock::own_cpu_time().saturating_sub(began);
+        self.due = now + took.div_f64(self.share * self.work.max(1.0));
         turned
     }
 
@@ -152,6 +208,7 @@ impl ThreadScheduler {
         self.take_loads(topology);
         self.counts.pass(passed);
         let mut seen = self.look(topology, pids);
+        self.work = seen.iter().flat_map(|s| &s.threads).map(|t| t.load).sum();
         self.loads.follow(&seen);
         self.summary.counted = self.traffic.scale(&self.host, &mut seen, passed);
         if !self.judges && self.counts.is_empty() {
@@ -159,23 +216,38 @@ impl ThreadScheduler {
         }
         self.judges = true;
         let sets: BTreeSet<Vec<u32>> = seen.iter().map(|s| s.cpus.clone()).collect();
-        self.schedulers.retain(|cpus, _| sets.contains(cpus));
+        match &mut self.rule {
+            Rule::Groups(groups) => groups.pass(&self.host, passed, sets.iter()),
+            Rule::Asym(_, schedulers) => schedulers.retain(|cpus, _| sets.contains(cpus)),
+        }
         let mut turned = Turned::default();
         for cpus in sets {
             self.decide(now, topology, &cpus, &mut seen, &mut turned);
         }
         self.summary.set_nodes(topology, &seen);
+        if now > HOLDS {
+            self.let_go(|_| true);
+        }
         turned
     }
 
     /// All processes with their current nodes (in a dry run: assumed ones).
     fn look(&mut self, topology: &Topology, pids: &[u32]) -> Vec<Seen> {
-        let mut seen = self.census.look(pids, topology, &self.affinities);
+        let with_memory = matches!(self.rule, Rule::Asym(..));
+        let mut seen = self.census.look(pids, topology, &self.affinities, with_memory);
         for one in &mut seen {
             self.counts.keep(one.pid, |tid| one.all.contains(&tid));
             for thread in &mut one.threads {
-                thread.accesses = self.counts.rates(one.pid, thread.tid);
-                thread.node = self.supposed.get(&thread.tid).copied().unwrap_or(thread.node);
+                thread.accesses = match self.rule {
+                    Rule::Groups(_) => self.counts.recent(one.pid, thread.tid),
+                    Rule::Asym(..) => self.counts.rates(one.pid, thread.tid),
+                };
+                if let Some(supposed) = self.supposed.get(&thread.tid) {
+                    (thread.node, thread.bound) = (*supposed, Some(*supposed));
+                }
+            }
+            if self.held.contains(&one.pid) {
+                one.threads.iter_mut().for_each(|t| t.bound = None);
             }
             if one.pinned {
                 self.summary.report_pinned(one);
@@ -198,33 +270,79 @@ impl ThreadScheduler {
     ) {
         let ours = |s: &Seen| s.cpus == cpus;
         let places = places(topology, seen.iter().filter(|s| ours(s)), cpus);
+        let (settings, schedulers) = match &mut self.rule {
+            Rule::Groups(groups) => {
+                let orders = groups.decide(clock::nanoseconds(now), topology, cpus, &places, seen);
+                return self.obey(topology, orders, seen, turned);
+            }
+            Rule::Asym(settings, schedulers) => (settings, schedulers),
+        };
         let asked = match applications(seen, |s| ours(s) && !s.pinned, &places) {
             Ok(asked) => asked,
             Err(error) => return self.summary.report_trouble(&error.to_string()),
         };
-        let scheduler = self.schedulers.entry(cpus.to_vec());
-        let scheduler = scheduler.or_insert_with(|| Scheduler::new(&topology.machine, self.settings.clone()));
+        let scheduler = schedulers.entry(cpus.to_vec());
+        let scheduler = scheduler.or_insert_with(|| Scheduler::new(&topology.machine, settings.clone()));
         let decision = scheduler.step(clock::nanoseconds(now), &places, &asked);
         self.summary.decided(&decision, &places, &asked);
         self.enact(topology, &decision, seen, turned);
         turned.full.extend(decision.full);
     }
 
+    /// Carries out what was decided of groups.
+    fn obey(&mut self, topology: &Topology, orders: Orders, seen: &mut [Seen], turned: &mut Turned) {
+        self.summary.set_remote(orders.remote);
+        self.held.retain(|pid| !matches!(orders.of.get(pid), Some(Order::Bind(_))));
+        self.let_go(|pid| orders.content.contains(&pid));
+        for (pid, order) in orders.of {
+            let Some(one) = seen.iter_mut().find(|s| s.pid == pid) else {
+                continue;
+            };
+            match order {
+                Order::Bind(nodes) => self.bind_all(topology, one, &nodes, turned),
+                Order::Release => self.release(one),
+            }
+        }
+    }
+
+    /// Gives the threads of a process back the CPUs that they had.
+    fn release(&mut self, one: &Seen) {
+        if self.dry {
+            self.supposed.retain(|tid, _| !one.all.contains(tid));
+        } else {
+            self.affinities.release(&self.host, one.pid);
+        }
+        self.summary.report_undone(one);
+    }
+
     fn enact(&mut self, topology: &Topology, decision: &Decision, seen: &mut [Seen], turned: &mut Turned) {
         let told: BTreeSet<u32> = decision.moves.iter().map(|m| m.application).collect();
         for one in seen.iter_mut().filter(|s| told.contains(&s.pid)) {
-            let before = one.runs_on();
             let nodes: BTreeMap<u32, NodeId> = bindings(one, &decision.moves).into_iter().collect();
-            for thread in &mut one.threads {
-                let to = nodes[&thread.tid];
-                if self.bind(topology, thread.tid, to, &one.cpus) {
-                    self.summary.moves += u64::from(thread.node != to);
-                    thread.node = to;
-                }
+            self.bind_all(topology, one, &nodes, turned);
+        }
+    }
+
+    /// Binds threads of a process, those that are named.
+    fn bind_all(&mut self, topology: &Topology, one: &mut Seen, nodes: &BTreeMap<u32, NodeId>, turned: &mut Turned) {
+        let before = one.runs_on();
+        let mut moved = false;
+        for thread in &mut one.threads {
+            let Some(to) = nodes.get(&thread.tid).copied() else {
+                continue;
+            };
+            if self.bind(topology, thread.tid, to, &one.cpus) {
+                moved |= thread.node != to;
+                self.summary.moves += u64::from(thread.node != to);
+                thread.node = to;
             }
-            // Earlier counts are from another node.
-            self.counts.forget(one.pid);
-            self.summary.tell_move(topology, one, &before);
+        }
+        self.summary.tell_move(topology, one, &before);
+        if moved {
+            // Where memory is does not depend on where threads are, but a cluster is formed by both.
+            if matches!(self.rule, Rule::Asym(..)) {
+                self.counts.forget(one.pid);
+            }
             turned.moved.push(one.pid);
         }
     }
@@ -235,9 +353,7 @@ impl ThreadScheduler {
             self.supposed.insert(tid, to);
             return true;
         }
-        let cpus: Vec<u32> = topology.cpus(to).iter().map(|c| c.0).collect();
-        let cpus: Vec<u32> = cpus.into_iter().filter(|c| usable.contains(c)).collect();
-        let bound = self.affinities.bind(tid, &cpus);
+        let bound = self.affinities.bind(tid, &self::usable(topology, to, usable));
         self.summary.failures += u64::from(bound.is_err());
         bound.is_ok()
     }
@@ -267,8 +383,8 @@ impl ThreadScheduler {
     }
 
     fn charge(&mut self, pid: u32, took_ns: u64, bytes: u64) {
-        for scheduler in self.schedulers.values_mut() {
-            scheduler.moved(pid, took_ns, bytes);
+        if let Rule::Asym(_, schedulers) = &mut self.rule {
+            schedulers.values_mut().for_each(|s| s.moved(pid, took_ns, bytes));
         }
     }
 
@@ -279,6 +395,7 @@ impl ThreadScheduler {
 
     /// Ends the session; restores affinity masks, if that is asked for.
     pub fn leave(&mut self, pids: &[u32]) {
+        self.let_go(|_| true);
         if self.restore && !self.dry {
             self.summary.restored = Some(self.affinities.restore(&self.host, pids));
         }
@@ -292,6 +409,19 @@ impl ThreadScheduler {
     pub fn summary(&self) -> &ThreadSummary {
         &self.summary
     }
+}
+
+/// Also where a session cannot begin.
+impl Drop for ThreadScheduler {
+    fn drop(&mut self) {
+        self.let_go(|_| true);
+    }
+}
+
+/// The CPUs of a node that are among these.
+fn usable(topology: &Topology, node: NodeId, cpus: &[u32]) -> Vec<u32> {
+    let here = topology.cpus(node).iter().map(|c| c.0);
+    here.filter(|c| cpus.contains(c)).collect()
 }
 
 /// Those of these nodes that have CPUs and whose memory all of the processes may use.

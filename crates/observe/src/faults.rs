@@ -160,6 +160,7 @@ impl Watch {
         let Attached { source, records, .. } = attached;
         let source = source.ok_or_else(|| NotHere::process(host, pids[0]))?;
         let mut watch = Self::new(host, source, costs, share);
+        watch.expect_bursts();
         watch.records = records;
         each_alive(host, pids, |pid| watch.following.add_running(host, pid))?;
         Ok(watch)
@@ -187,6 +188,7 @@ impl Watch {
         let source = Source::of_group(folder, 1).map_err(|e| NotHere::group(host, &e))?;
         let text = std::fs::read_to_string(folder.join("cgroup.procs")).unwrap_or_default();
         let mut watch = Self::new(host, source, costs, share);
+        watch.expect_bursts();
         for pid in text.lines().filter_map(|l| l.parse().ok()) {
             // A process that ends meanwhile is left out.
             let _ = watch.following.add_running(host, pid);
@@ -195,14 +197,13 @@ impl Watch {
     }
 
     fn new(host: &Host, source: Source, (costs, fault_ns): (Costs, f64), share: f64) -> Self {
-        let adapts = source.scope() != Scope::Threads;
         let (writes, missed_threads) = (source.sees_writes(), source.missed_threads());
         Self {
             host: host.clone(),
             following: Following::new(source.scope() == Scope::Group, writes, source.sees_moves()),
             numbers: RefCell::default(),
             source,
-            budget: Budget::new(share, costs, adapts),
+            budget: Budget::new(share, costs),
             figures: Figures {
                 writes,
                 missed_threads,
@@ -248,6 +249,11 @@ impl Watch {
         {
             self.figures.scan_ms = Some(ms);
         }
+    }
+
+    fn expect_bursts(&mut self) {
+        self.budget.expect_bursts();
+        self.source.set_period(self.budget.rate().period);
     }
 
     /// Charges time that the caller spent on processing touches.

@@ -2,6 +2,7 @@
 //! documented in `docs/lab.md` and stable.
 
 mod matrix;
+mod over_time;
 mod panel;
 pub mod svg;
 pub mod text;
@@ -85,6 +86,9 @@ pub struct Run {
     pub accesses: Option<Counts>,
     /// Local accesses over all; none without accesses.
     pub local_fraction: Option<f64>,
+    /// The same over time; empty without `--slice`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub slices: Vec<Slice>,
     /// What it would be with each page, all along, on the node that accessed it most.
     pub reachable_fraction: Option<f64>,
     /// Evenness over home nodes; none without accesses.
@@ -111,6 +115,17 @@ pub struct Run {
     pub objects: Vec<Object>,
     /// What a reader of these figures must know.
     pub notes: Vec<String>,
+}
+
+/// A slice of a run.
+#[derive(Clone, Debug, Serialize)]
+pub struct Slice {
+    /// When it ended, seconds of the guest's clock after the run began.
+    pub end_seconds: f64,
+    /// Reads and writes of user mode, as `accesses` of the run.
+    pub accesses: Counts,
+    /// Local accesses over all; none without accesses.
+    pub local_fraction: Option<f64>,
 }
 
 /// What `nodewise balance` says it did, of 4 KiB pages.

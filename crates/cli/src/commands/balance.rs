@@ -17,22 +17,26 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+/// The loop's niceness. At equal priority a further thread makes the kernel push threads to other nodes, which is what we
+/// are to undo; a tenth of a CPU is enough for what observing may cost, where all CPUs are busy.
+const NICENESS: i32 = 10;
+
 #[derive(clap::Args)]
 pub struct Arguments {
     /// The migration policy: out-u, out-w, in-w, next-touch, dominant, carrefour, …, with parameters:
-    /// out-w:threshold=3
-    #[arg(long, value_name = "P", default_value = "dominant")]
-    policy: String,
+    /// out-w:threshold=3. It alone moves pages of a command then [default: dominant, beside the kernel's own balancing]
+    #[arg(long, value_name = "P")]
+    policy: Option<String>,
     /// Running processes, with the children they start
     #[arg(long, value_name = "N", num_args = 1.., value_delimiter = ',')]
     pid: Vec<u32>,
     /// All processes of a control group (version 2), those that come into it too
     #[arg(long, value_name = "PATH", conflicts_with = "pid")]
     cgroup: Option<PathBuf>,
-    /// Also move threads: each process gets its own set of nodes with the best links, and its memory follows
-    /// (AsymSched)
-    #[arg(long)]
-    move_threads: bool,
+    /// How threads get nodes: groups of threads that share memory are kept together; asym: each process has nodes of its
+    /// own with the widest links; auto: asym with --machine, else groups
+    #[arg(long, value_name = "HOW", num_args = 0..=1, require_equals = true, default_value = "auto", default_missing_value = "asym")]
+    move_threads: settings::Threads,
     /// Threads to run CMD with: sets `OMP_NUM_THREADS`
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     threads: Option<u32>,

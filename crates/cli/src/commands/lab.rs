@@ -77,6 +77,9 @@ pub struct Arguments {
     /// Give up after this time of running: 90s, 10m, 1h
     #[arg(long, value_name = "TIME", value_parser = crate::arguments::duration)]
     time_limit: Option<Duration>,
+    /// Report the counts of each slice of this length too: 1s, 500ms
+    #[arg(long, value_name = "TIME", value_parser = crate::arguments::duration, conflicts_with = "no_counters")]
+    slice: Option<Duration>,
     /// Do not count accesses, which is faster
     #[arg(long)]
     no_counters: bool,
@@ -235,6 +238,7 @@ fn asked(arguments: &Arguments) -> anyhow::Result<Experiment> {
         balancer: arguments.balancer.split_whitespace().map(Into::into).collect(),
         threads: arguments.threads,
         huge_pages,
+        slice: arguments.slice,
         capture: arguments.capture.is_some(),
         bring: arguments.bring.clone(),
     })

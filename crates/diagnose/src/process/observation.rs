@@ -143,6 +143,7 @@ mod tests {
             name: String::new(),
             cpu,
             cpu_ns,
+            waited_ns: 0,
         }
     }
 

@@ -7,7 +7,7 @@ use nodewise_linux::process::Task;
 use nodewise_linux::{Host, affinity, clock};
 use nodewise_machine::NodeId;
 use nodewise_observe::faults::is_companion;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap};
 use std::time::{Duration, Instant};
 
 /// Share of a CPU from which on a thread is active; waiting threads need no node.
@@ -41,8 +41,27 @@ struct Known {
 #[derive(Clone, Copy)]
 struct Work {
     cpu_ns: u64,
-    /// Share of a CPU; unknown at the first observation.
-    share: Option<f64>,
+    waited_ns: u64,
+    /// Unknown at the first observation.
+    share: Option<Share>,
+}
+
+/// Shares of a CPU.
+#[derive(Clone, Copy, Debug, Default)]
+struct Share {
+    used: f64,
+    /// What it would have used, had it never waited for a CPU.
+    wanted: f64,
+}
+
+impl Share {
+    /// Pauses are forgotten slowly.
+    fn after(self, before: Self) -> Self {
+        Self {
+            used: self.used.max(LASTS * before.used),
+            wanted: self.wanted.max(LASTS * before.wanted),
+        }
+    }
 }
 
 impl Census {
@@ -58,12 +77,26 @@ impl Census {
         }
     }
 
-    /// Observes those of these processes that are running. Accesses are to be filled in by the caller.
-    pub fn look(&mut self, pids: &[u32], topology: &Topology, affinities: &Affinities) -> Vec<Seen> {
+    /// Observes those of these processes that are running; their resident memory, which takes long, only `with_memory`.
+    /// Accesses are to be filled in by the caller.
+    pub fn look(
+        &mut self,
+        pids: &[u32],
+        topology: &Topology,
+        affinities: &Affinities,
+        with_memory: bool,
+    ) -> Vec<Seen> {
         let passed = self.looked.elapsed();
         self.looked = Instant::now();
         self.known.retain(|pid, _| pids.contains(pid));
-        let each = |pid: &u32| self.process(*pid, passed, topology, affinities);
+        let each = |pid: &u32| {
+            let mut seen = self.process(*pid, passed, topology, affinities)?;
+            if with_memory && let Some(known) = self.known.get_mut(pid) {
+                known.look_at_memory(&self.host, *pid, topology);
+                seen.resident.clone_from(&known.resident);
+            }
+            Some(seen)
+        };
         pids.iter().filter_map(each).collect()
     }
 
@@ -77,27 +110,30 @@ impl Census {
         let tasks = self.host.tasks(pid).ok()?;
         let status = self.host.status(pid).ok()?;
         let allowed = self.allowed(pid);
-        let pinned = !self.bound_by_us && self.is_pinned(&tasks, &allowed, affinities);
+        let masks = Masks::of(&tasks, &allowed, topology, affinities);
+        let pinned = !self.bound_by_us && masks.by_others;
         let known = self.known.entry(pid).or_insert_with(|| Known::new(&status.name));
-        known.look_at_memory(&self.host, pid, topology);
         let at_work = known.at_work(&tasks, passed);
         let thread = |task: &Task| {
             Some(Thread {
                 tid: task.tid,
                 node: topology.node_of_cpu(task.cpu)?,
+                load: at_work[&task.tid].used,
+                demand: at_work[&task.tid].wanted,
+                bound: masks.ours.get(&task.tid).copied(),
                 accesses: Vec::new(),
             })
         };
         let threads = tasks
             .iter()
-            .filter(|t| at_work.contains(&t.tid) && !is_companion(pid, t.tid, &t.name));
+            .filter(|t| at_work.contains_key(&t.tid) && !is_companion(pid, t.tid, &t.name));
         Some(Seen {
             pid,
             name: known.name.clone(),
             run_ns: clock::nanoseconds(known.since.elapsed()),
             threads: threads.filter_map(thread).collect(),
             all: tasks.iter().map(|t| t.tid).collect(),
-            resident: known.resident.clone(),
+            resident: Vec::new(),
             cpus: allowed,
             nodes: match topology.pretended {
                 true => topology.machine.node_ids().collect(),
@@ -119,15 +155,34 @@ impl Census {
         }
         cpus
     }
+}
 
-    /// Whether one of its threads was bound, not by us, to fewer CPUs than it may use.
-    fn is_pinned(&self, tasks: &[Task], allowed: &[u32], affinities: &Affinities) -> bool {
-        let bound = |tid: u32| {
-            affinity::cpus_of(tid).is_ok_and(|now| {
-                allowed.iter().any(|c| !now.contains(c)) && !affinities.are_ours(&now, allowed)
-            })
-        };
-        tasks.iter().any(|t| bound(t.tid))
+/// What a process's threads are bound to.
+#[derive(Default)]
+struct Masks {
+    /// Whether one of them was bound, not by us, to fewer CPUs than it may use.
+    by_others: bool,
+    /// The nodes of those that were bound by us.
+    ours: HashMap<u32, NodeId>,
+}
+
+impl Masks {
+    fn of(tasks: &[Task], allowed: &[u32], topology: &Topology, affinities: &Affinities) -> Self {
+        let mut masks = Self::default();
+        for task in tasks {
+            let Ok(now) = affinity::cpus_of(task.tid) else {
+                continue; // it has ended
+            };
+            if allowed.iter().all(|c| now.contains(c)) {
+                continue;
+            }
+            if !affinities.are_ours(&now, allowed) {
+                masks.by_others = true;
+            } else if let Some(node) = now.first().and_then(|cpu| topology.node_of_cpu(*cpu)) {
+                masks.ours.insert(task.tid, node);
+            }
+        }
+        masks
     }
 }
 
@@ -161,24 +216,31 @@ impl Known {
         self.look_at = Instant::now() + began.elapsed() * RESIDENT_SHARE;
     }
 
-    /// Active threads: those that used a tenth of a CPU or more recently.
-    fn at_work(&mut self, tasks: &[Task], passed: Duration) -> BTreeSet<u32> {
+    /// Active threads, those that used a tenth of a CPU or more recently, with the share that they used.
+    fn at_work(&mut self, tasks: &[Task], passed: Duration) -> BTreeMap<u32, Share> {
         let passed = passed.as_nanos().max(1) as f64;
         let before = std::mem::take(&mut self.threads);
         for task in tasks {
             let last = before.get(&task.tid);
             let used = task.cpu_ns.saturating_sub(last.map_or(0, |w| w.cpu_ns)) as f64;
-            let now = (used / passed).min(1.0);
+            let waited = task.waited_ns.saturating_sub(last.map_or(0, |w| w.waited_ns)) as f64;
+            let now = Share {
+                used: (used / passed).min(1.0),
+                wanted: ((used + waited) / passed).min(1.0),
+            };
             let share = match last {
                 None => (!before.is_empty()).then_some(now),
-                Some(work) => Some(work.share.map_or(now, |share| now.max(LASTS * share))),
+                Some(work) => Some(work.share.map_or(now, |share| now.after(share))),
             };
-            let cpu_ns = task.cpu_ns;
-            self.threads.insert(task.tid, Work { cpu_ns, share });
+            let work = Work {
+                cpu_ns: task.cpu_ns,
+                waited_ns: task.waited_ns,
+                share,
+            };
+            self.threads.insert(task.tid, work);
         }
-        let working = |w: &Work| w.share.is_some_and(|s| s >= AT_WORK);
-        let at_work = self.threads.iter().filter(|(_, w)| working(w));
-        at_work.map(|(tid, _)| *tid).collect()
+        let shares = self.threads.iter().filter_map(|(tid, work)| Some((*tid, work.share?)));
+        shares.filter(|(_, share)| share.used >= AT_WORK).collect()
     }
 }
 
@@ -192,6 +254,7 @@ mod tests {
             name: String::new(),
             cpu: 0,
             cpu_ns: cpu_ms * 1_000_000,
+            waited_ns: 0,
         }
     }
 
@@ -199,7 +262,7 @@ mod tests {
     fn who_waits_is_not_at_work_however_long_it_worked_before() {
         let mut known = Known::new("solve");
         let second = Duration::from_secs(1);
-        let mut at_work = |tasks: &[Task]| known.at_work(tasks, second).into_iter().collect::<Vec<_>>();
+        let mut at_work = |tasks: &[Task]| known.at_work(tasks, second).into_keys().collect::<Vec<_>>();
         assert!(at_work(&[task(1, 90_000), task(2, 5)]).is_empty());
         assert_eq!(at_work(&[task(1, 90_000), task(2, 905)]), [2]);
         // One is born, at work at once; a pause is no end.

@@ -3,13 +3,13 @@
 use nodewise_machine::NodeId;
 use std::collections::HashMap;
 
-/// Half-life of samples, seconds; the kernel samples a page every 1 to 60 s.
-const HALF_LIFE: f64 = 10.0;
 
 /// Sample counts by process, thread and node of the page.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Counts {
     nodes: usize,
+    /// Half-life of samples, seconds.
+    half_life: f64,
     processes: HashMap<u32, Process>,
 }
 
@@ -21,12 +21,18 @@ struct Process {
 }
 
 impl Counts {
-    /// Empty counts for this many nodes.
-    pub fn new(nodes: usize) -> Self {
+    /// Empty counts for this many nodes; `half_life` in seconds. The kernel samples a page every 1 to 60 s.
+    pub fn new(nodes: usize, half_life: f64) -> Self {
         Self {
             nodes,
+            half_life,
             processes: HashMap::new(),
         }
+    }
+
+    /// Forgets all processes.
+    pub fn clear(&mut self) {
+        self.processes.clear();
     }
 
     /// Whether there are no samples.
@@ -45,7 +51,7 @@ impl Counts {
 
     /// Applies the decay of an interval, before its samples are added.
     pub fn pass(&mut self, seconds: f64) {
-        let kept = 0.5f64.powf(seconds / HALF_LIFE);
+        let kept = 0.5f64.powf(seconds / self.half_life);
         for process in self.processes.values_mut() {
             process.seconds += seconds;
             let counts = process.threads.values_mut().flatten();
@@ -62,6 +68,12 @@ impl Counts {
         let rate = |count: &f64| count / process.seconds;
         let row = process.threads.get(&tid);
         row.map_or_else(|| vec![0.0; self.nodes], |row| row.iter().map(rate).collect())
+    }
+
+    /// Recent samples of a thread by node of the page.
+    pub fn recent(&self, pid: u32, tid: u32) -> Vec<f64> {
+        let row = self.processes.get(&pid).and_then(|p| p.threads.get(&tid));
+        row.map_or_else(|| vec![0.0; self.nodes], Clone::clone)
     }
 
     /// Resets a process, which has ended or moved.
@@ -83,7 +95,7 @@ mod tests {
 
     #[test]
     fn a_steady_rate_is_itself_however_long_it_lasts() {
-        let mut counts = Counts::new(2);
+        let mut counts = Counts::new(2, 10.0);
         for _ in 0..40 {
             (0..30).for_each(|_| counts.add(7, 8, NodeId(1), 1.0));
             counts.pass(1.0);
@@ -94,7 +106,7 @@ mod tests {
 
     #[test]
     fn what_is_new_outweighs_what_was_and_what_is_forgotten_is_gone() {
-        let mut counts = Counts::new(2);
+        let mut counts = Counts::new(2, 10.0);
         (0..100).for_each(|_| counts.add(7, 8, NodeId(0), 1.0));
         counts.pass(1.0);
         for _ in 0..20 {

@@ -1,7 +1,8 @@
 //! Messages on thread migration while a session runs, and its totals at the end.
 
-use super::thread_event::{ThreadEvent, ThreadsMoved};
+use super::thread_event::{Gain, ThreadEvent, ThreadsMoved};
 use super::view::{Seen, nothing_to_choose};
+use crate::options::ThreadMoves;
 use crate::topology::Topology;
 use nodewise_control::asym::{Application, Decision, Refused};
 use nodewise_enforce::Restored;
@@ -15,6 +16,13 @@ const MOST: usize = 1 << 12;
 /// Totals of thread migration in a session.
 #[derive(Clone, Debug, Default)]
 pub struct ThreadSummary {
+    /// What decides.
+    pub(crate) rule: ThreadMoves,
+    /// Number of decisions that were undone, because more accesses were remote afterwards.
+    pub(crate) undone: u64,
+    /// Under [`ThreadMoves::Groups`]: the share of recent samples that were remote, and what is expected once memory has
+    /// followed.
+    pub(crate) remote: Option<(f64, f64)>,
     /// Number of thread migrations (in a dry run: that would have been made).
     pub(crate) moves: u64,
     /// Number of threads that could not be bound.
@@ -52,8 +60,9 @@ pub(crate) struct Process {
 
 impl ThreadSummary {
     /// The summary of a session that begins.
-    pub(super) fn new(dry: bool) -> Self {
+    pub(super) fn new(rule: ThreadMoves, dry: bool) -> Self {
         Self {
+            rule,
             dry,
             ..Self::default()
         }
@@ -90,16 +99,32 @@ impl ThreadSummary {
         Some(process)
     }
 
-    /// Records that a process has set its own affinity; reported once.
+    /// Records that a process has set its own affinity; reported once, where moving threads was asked for: many programs
+    /// bind their threads, and are right.
     pub(super) fn report_pinned(&mut self, one: &Seen) {
         if let Some(process) = self.process(one)
             && !std::mem::replace(&mut process.pinned, true)
+            && self.rule == ThreadMoves::Asym
         {
             self.notice(format!(
                 "process {} ({}) is bound to CPUs, and not by us: its threads are left alone",
                 one.pid, one.name
             ));
         }
+    }
+
+    /// Records the share of remote samples, now and expected.
+    pub(super) fn set_remote(&mut self, remote: (f64, f64)) {
+        self.remote = Some(remote);
+    }
+
+    /// Records that the threads of a process have their CPUs back.
+    pub(super) fn report_undone(&mut self, one: &Seen) {
+        self.undone += 1;
+        self.notice(format!(
+            "process {} ({}): its threads have the CPUs back that they had: more of its accesses were remote than before",
+            one.pid, one.name
+        ));
     }
 
     /// Records why nothing could be decided; reported when the reason changes.
@@ -152,9 +177,16 @@ impl ThreadSummary {
             name: one.name.clone(),
             from,
             to,
-            bandwidth: self.moved.unwrap_or_default(),
+            gain: self.gain(),
             dry: self.dry,
         }));
+    }
+
+    fn gain(&self) -> Gain {
+        match (self.rule, self.remote.unwrap_or_default(), self.moved.unwrap_or_default()) {
+            (ThreadMoves::Groups, (now, later), _) => Gain::Remote(now, later),
+            (_, _, (before, after)) => Gain::Bandwidth(before, after),
+        }
     }
 
     /// Where the accesses by node came from.
@@ -171,13 +203,24 @@ impl ThreadSummary {
     pub fn text(&self) -> String {
         let verb = if self.dry { "would have moved" } else { "moved" };
         let mut out = format!(
-            "{verb} threads {} times under {} (accesses by {}); weighted bandwidth {:.1} GB/s, at best {:.1}",
+            "{verb} threads {} times under {} (accesses by {})",
             self.moves,
-            crate::ASYM,
-            self.source(),
-            self.now / 1e3,
-            self.best / 1e3
+            self.rule.name(),
+            self.source()
         );
+        if self.rule == ThreadMoves::Asym {
+            out += &format!(
+                "; weighted bandwidth {:.1} GB/s, at best {:.1}",
+                self.now / 1e3,
+                self.best / 1e3
+            );
+        }
+        if let Some((now, _)) = self.remote {
+            out += &format!("; {:.1} % of the last samples remote", 100.0 * now);
+        }
+        if self.undone > 0 {
+            out += &format!("; {} times undone", self.undone);
+        }
         if self.full_migrations > 0 {
             out += &format!(
                 "; {} times memory as a whole ({})",

@@ -11,10 +11,19 @@ pub struct ThreadsMoved {
     pub from: String,
     /// The kernel's numbers of the nodes they run on now, as a list.
     pub to: String,
-    /// Weighted bandwidth before and after (AsymSched's P_wbw), MB/s.
-    pub bandwidth: (f64, f64),
+    /// What was gained.
+    pub gain: Gain,
     /// Whether it is a dry run: they would have migrated.
     pub dry: bool,
+}
+
+/// What a migration of threads gains, before and after.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Gain {
+    /// Weighted bandwidth (AsymSched's P_wbw), MB/s.
+    Bandwidth(f64, f64),
+    /// Share of the samples that are remote, 0 to 1: now, and expected once memory has followed.
+    Remote(f64, f64),
 }
 
 /// A message for the user, or moved threads for subscribers.

@@ -78,6 +78,7 @@ mod tests {
                 tid: pid,
                 node: NodeId(0),
                 accesses: accesses.to_vec(),
+                ..Thread::default()
             }],
             ..Seen::default()
         }

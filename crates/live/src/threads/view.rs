@@ -32,6 +32,12 @@ pub struct Thread {
     pub tid: u32,
     /// The node of the CPU that it runs on.
     pub node: NodeId,
+    /// Share of a CPU that it uses, 0 to 1.
+    pub load: f64,
+    /// Share of a CPU that it would use if it never had to wait for one.
+    pub demand: f64,
+    /// The node that it is bound to by us.
+    pub bound: Option<NodeId>,
     /// Accesses per second to the memory of each node.
     pub accesses: Vec<f64>,
 }
@@ -133,6 +139,7 @@ mod tests {
                 tid: pid + i as u32 + 1,
                 node: NodeId(*node),
                 accesses,
+                ..Thread::default()
             }
         };
         let mut resident = vec![0; 8];

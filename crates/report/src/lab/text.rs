@@ -1,6 +1,7 @@
 //! Terminal output of the laboratory: one matrix, or one line a placement.
 
 use super::matrix::{Shares, short, tiny};
+use super::over_time::bars;
 use super::{Experiment, Run};
 use crate::table::{matrix_line, table};
 use crate::text::{Screen, clean, wrap};
@@ -24,6 +25,7 @@ pub fn write(experiment: &Experiment, screen: Screen) -> String {
         [run] => writer.one(&mut out, run),
         runs => writer.several(&mut out, runs),
     }
+    writer.over_time(&mut out);
     writer.notes(&mut out);
     writer.faint(&mut out, &experiment.method());
     out
@@ -147,6 +149,20 @@ impl Writer<'_> {
             let _ = writeln!(out, "{line}");
         }
         out.push('\n');
+    }
+
+    /// How local each run was over its slices, in one row of bars.
+    fn over_time(&self, out: &mut String) {
+        let sliced = || self.experiment.runs().iter().filter(|r| !r.slices.is_empty());
+        let names = sliced().map(|r| r.name().chars().count()).max().unwrap_or(0);
+        for run in sliced() {
+            let width = self.screen.width.saturating_sub(names + 24);
+            let last = run.slices.last().map_or(0.0, |s| s.end_seconds);
+            self.line(
+                out,
+                &format!("{:names$}  local over {last:.0} s  {}", run.name(), bars(&run.slices, width)),
+            );
+        }
     }
 
     fn notes(&self, out: &mut String) {

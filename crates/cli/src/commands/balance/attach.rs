@@ -4,6 +4,7 @@ use super::{Arguments, settings};
 use crate::exit::Outcome;
 use anyhow::{Context, bail};
 use nodewise_linux::mempolicy::decline_balancing;
+use nodewise_linux::privileges;
 use nodewise_linux::signals::{SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGUSR2, Signals};
 use nodewise_live::{Session, Target};
 use std::time::Duration;
@@ -20,6 +21,8 @@ pub fn run(arguments: &Arguments, target: &Target) -> anyhow::Result<Outcome> {
     let mut session = Session::new(&options, target, topology, None).map_err(super::named)?;
     super::subscribe(&mut session, arguments, &options, target)?;
     decline_balancing();
+    // Costs were measured by then, at the priority of the programs, and all threads attached to.
+    privileges::give_way(super::NICENESS);
     let lasting = matches!(target, Target::Group(folder) if folder.exists());
     loop {
         match signals.wait(Duration::ZERO).map(|s| s.number) {

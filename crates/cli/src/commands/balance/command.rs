@@ -9,6 +9,7 @@ use nodewise_enforce::{Binding, Holder, Host, Options, PageSize, Plan, Request, 
 use nodewise_linux::child::{self, Forwarding, shell_status};
 use nodewise_linux::clock;
 use nodewise_linux::mark;
+use nodewise_linux::privileges;
 use nodewise_linux::mempolicy::decline_balancing;
 use nodewise_linux::signals::{SIGUSR1, SIGUSR2};
 use nodewise_live::{Event, Session, Status, Subscriber, Target, Topology};
@@ -45,6 +46,8 @@ pub fn run(arguments: &Arguments, words: Vec<OsString>) -> anyhow::Result<Outcom
     let mut session = session(arguments, words, topology, holder).map_err(|e| session_failure(&e))?;
     let mut child = Forwarding::start(&mut command).map_err(|e| cannot_start(command.get_program(), &e))?;
     session.follow(child.id());
+    // Now: the child would have inherited it.
+    privileges::give_way(super::NICENESS);
     decline_balancing();
     let status = loop {
         match child.next(BETWEEN, &[SIGUSR1, SIGUSR2])? {
@@ -91,10 +94,10 @@ fn plan(arguments: &Arguments, words: &[OsString]) -> Result<Plan, nodewise_enfo
     Ok(plan)
 }
 
-/// Keeps automatic NUMA balancing from moving the program's pages, if possible; not in a dry run, which changes
-/// nothing.
+/// Keeps automatic NUMA balancing from moving the program's pages, if possible, where a policy was chosen that is to
+/// decide alone; not in a dry run, which changes nothing.
 fn holder(arguments: &Arguments, plan: &mut Plan) -> Option<Holder> {
-    if arguments.dry_run {
+    if arguments.dry_run || arguments.policy.is_none() {
         return None;
     }
     match Holder::new() {

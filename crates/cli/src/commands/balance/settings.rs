@@ -4,9 +4,34 @@ use super::Arguments;
 use crate::launch::check_objects;
 use crate::output;
 use anyhow::bail;
+use clap::ValueEnum;
 use nodewise_enforce::Binding;
 use nodewise_linux::Host;
-use nodewise_live::{Options, Target, Topology};
+use nodewise_live::{Options, Target, ThreadMoves, Topology};
+
+/// What decides about threads, as written.
+#[derive(Clone, Copy, ValueEnum)]
+pub enum Threads {
+    /// Asym with --machine, else groups
+    Auto,
+    /// Groups of threads that share memory
+    Groups,
+    /// Nodes with the widest links (AsymSched)
+    Asym,
+    /// Threads stay where the kernel puts them
+    Off,
+}
+
+impl Threads {
+    fn of(self, links_known: bool) -> ThreadMoves {
+        match self {
+            Self::Auto if links_known => ThreadMoves::Asym,
+            Self::Auto | Self::Groups => ThreadMoves::Groups,
+            Self::Asym => ThreadMoves::Asym,
+            Self::Off => ThreadMoves::Off,
+        }
+    }
+}
 
 /// The processes to balance: running ones, a control group, or a command to start.
 pub fn target(arguments: &Arguments) -> anyhow::Result<Target> {
@@ -31,8 +56,9 @@ pub fn target(arguments: &Arguments) -> anyhow::Result<Target> {
 
 /// Options of the live loop.
 pub fn options(arguments: &Arguments) -> Options {
+    let defaults = Options::default();
     Options {
-        policy: arguments.policy.clone(),
+        policy: arguments.policy.clone().unwrap_or(defaults.policy),
         interval: arguments.interval,
         budget: arguments.migrate_budget,
         observe: arguments.observe_budget,
@@ -42,7 +68,7 @@ pub fn options(arguments: &Arguments) -> Options {
         scan_period: arguments.scan_period,
         freeze: arguments.freeze,
         dry_run: arguments.dry_run,
-        move_threads: arguments.move_threads,
+        move_threads: arguments.move_threads.of(arguments.machine.is_some()),
         bound: arguments.bind != Binding::None,
         restore: arguments.restore,
     }

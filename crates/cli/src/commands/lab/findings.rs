@@ -1,7 +1,7 @@
 //! Converts the results of a laboratory to the form of the report.
 
-use nodewise_lab::{Experiment, GuestRun, ObjectSeen, Session, Virtual};
-use nodewise_report::lab::{self as report, Balance, Counts, Node, Object, Placement, Results, Run, SCHEMA};
+use nodewise_lab::{Experiment, GuestRun, ObjectSeen, Session, SliceSeen, Virtual};
+use nodewise_report::lab::{self as report, Balance, Counts, Node, Object, Placement, Results, Run, SCHEMA, Slice};
 use std::ffi::OsString;
 
 pub fn of(machine: &Virtual, asked: &Experiment, session: &Session) -> report::Experiment {
@@ -73,6 +73,7 @@ fn run(outcome: &GuestRun) -> Run {
         exit_status: outcome.ended.then_some(outcome.exit_status),
         accesses: counted.then(|| outcome.accesses.clone()),
         local_fraction: outcome.local_fraction(),
+        slices: outcome.slices.iter().map(slice).collect(),
         reachable_fraction: outcome.reachable_fraction(),
         access_balance: outcome.access_balance(),
         over_objects: outcome.over_objects,
@@ -86,6 +87,14 @@ fn run(outcome: &GuestRun) -> Run {
         kernel: outcome.kernel.clone(),
         objects,
         notes: outcome.notes.clone(),
+    }
+}
+
+fn slice(seen: &SliceSeen) -> Slice {
+    Slice {
+        end_seconds: seen.end_ns as f64 / 1e9,
+        local_fraction: seen.local_fraction(),
+        accesses: seen.accesses.clone(),
     }
 }
 

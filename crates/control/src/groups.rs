@@ -1,0 +1,129 @@
+//! Nodes for groups of threads that share memory, where links do not decide: the thread side of the live loop.
+//!
+//! Samples tell whose memory is where, and which threads use the same pages one after the other (the way Cruz, Diener
+//! and others detect communication by page faults). From both a search finds nodes for all threads such that few
+//! accesses stay remote once memory has followed, and little memory has to follow. Nothing is carried out here.
+
+// Why: docs/decisions/live-loop.md
+
+mod assignment;
+mod judge;
+mod sharing;
+
+#[cfg(test)]
+mod laws;
+
+pub use assignment::Thread;
+pub use judge::{Judge, Verdict};
+pub use sharing::Sharing;
+
+use assignment::{Assignment, Cost, assign};
+use nodewise_machine::NodeId;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Smallest gain for which threads are bound to nodes, as a share of all accesses: below, a program counts as well
+/// placed.
+const WORTH: f64 = 0.05;
+/// Steps in a row in which that gain must be there: the kernel's own balancing, which may be about to do the same, has
+/// the first word.
+const CONFIRMED: u32 = 2;
+/// Fewest samples of a process, recent ones, from which anything is decided.
+const ENOUGH: f64 = 64.0;
+
+/// A node, and how much work it may take.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Room {
+    /// The node.
+    pub node: NodeId,
+    /// CPUs that are left for the threads to be placed.
+    pub cpus: f64,
+}
+
+/// What is to be done with the threads of a process.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Order {
+    /// Bind each of these threads to its node.
+    Bind(BTreeMap<u32, NodeId>),
+    /// Give all threads back the CPUs that they had: what was done made it worse.
+    Release,
+}
+
+/// The orders of a step, by process.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Orders {
+    /// What to do, by process.
+    pub of: BTreeMap<u32, Order>,
+    /// Processes that are known well enough, and would gain nothing.
+    pub content: BTreeSet<u32>,
+    /// The share of accesses that is remote now, and once memory has followed, 0 to 1: for all threads together.
+    pub remote: (f64, f64),
+}
+
+/// Decides once an interval which threads are bound to which nodes.
+#[derive(Clone, Debug, Default)]
+pub struct Groups {
+    judges: BTreeMap<u32, Judge>,
+    /// Steps in a row in which a process would gain.
+    gaining: BTreeMap<u32, u32>,
+}
+
+impl Groups {
+    /// One step at time `now_ns`: what to do with the threads of each process, given what is left of nodes' CPUs.
+    /// Threads that are not to be moved are not among them.
+    pub fn step(&mut self, now_ns: u64, threads: &[Thread], sharing: &Sharing, rooms: &[Room]) -> Orders {
+        let processes: BTreeSet<u32> = threads.iter().map(|t| t.process).collect();
+        self.judges.retain(|process, _| processes.contains(process));
+        self.gaining.retain(|process, _| processes.contains(process));
+        let mut orders = Orders::default();
+        for process in &processes {
+            let own = || threads.iter().filter(|t| t.process == *process);
+            let judge = self.judges.entry(*process).or_default();
+            if judge.look(now_ns, own()) == Verdict::Worse {
+                orders.of.insert(*process, Order::Release);
+            }
+        }
+        let cost = Cost::new(threads, sharing);
+        let Some(best) = assign(&cost, rooms) else {
+            return orders;
+        };
+        orders.remote = (
+            cost.remote_now(&cost.current()),
+            cost.remote_later(&best.nodes),
+        );
+        for process in processes {
+            self.decide(now_ns, process, (threads, &cost, &best), &mut orders);
+        }
+        orders
+    }
+
+    fn decide(
+        &mut self,
+        now_ns: u64,
+        process: u32,
+        (threads, cost, best): (&[Thread], &Cost<'_>, &Assignment),
+        orders: &mut Orders,
+    ) {
+        let own = || threads.iter().zip(&best.nodes).filter(|(t, _)| t.process == process);
+        let judge = self.judges.entry(process).or_default();
+        let samples: f64 = own().map(|(t, _)| t.accesses.iter().sum::<f64>()).sum();
+        let settled = own().all(|(t, to)| t.bound == Some(*to));
+        if settled || samples < ENOUGH || judge.backs_off(now_ns) || orders.of.contains_key(&process) {
+            self.gaining.remove(&process);
+            return;
+        }
+        let of = |t: &Thread| t.process == process;
+        let (now, then) = (cost.of(&cost.current(), of), cost.of(&best.nodes, of));
+        let gains = now.remote_now - then.remote_later >= WORTH;
+        if !gains {
+            orders.content.insert(process);
+        }
+        let sure = self.gaining.entry(process).or_default();
+        *sure = if gains { *sure + 1 } else { 0 };
+        if *sure >= CONFIRMED {
+            self.gaining.remove(&process);
+            judge.acted(now_ns, own().map(|(t, _)| t));
+            let nodes = own().map(|(t, to)| (t.number, *to)).collect();
+            orders.of.insert(process, Order::Bind(nodes));
+        }
+    }
+}

@@ -1,0 +1,154 @@
+//! Judges what was done to a process by what follows.
+
+use super::Thread;
+
+/// Time that a decision has before it is judged, nanoseconds: memory follows in it.
+const SETTLES_NS: u64 = 8_000_000_000;
+/// Smallest loss of local samples, as a share of all, for which a decision is undone.
+const LOSS: f64 = 0.03;
+/// Standard deviations that a loss must exceed as well.
+const DEVIATIONS: f64 = 3.0;
+/// First back-off after a decision, which is judged first, and after one that was undone, nanoseconds; each further one
+/// doubles it.
+const BACKS_OFF_NS: u64 = SETTLES_NS;
+const UNDONE_BACKS_OFF_NS: u64 = 30_000_000_000;
+/// Largest number of doublings.
+const DOUBLINGS: u32 = 6;
+
+/// What came of the last decision.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// There was none, or it is not known yet.
+    Open,
+    /// No more accesses are remote than before.
+    Good,
+    /// More accesses are remote than before.
+    Worse,
+}
+
+/// Local samples among so many.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct Local {
+    share: f64,
+    samples: f64,
+}
+
+/// The record of one process.
+#[derive(Clone, Debug, Default)]
+pub struct Judge {
+    /// When the last decision was made, and what was local before it.
+    pending: Option<(u64, Local)>,
+    decisions: u32,
+    undone: u32,
+    until_ns: u64,
+}
+
+impl Judge {
+    /// Whether nothing may be done to the process now.
+    #[must_use]
+    pub fn backs_off(&self, now_ns: u64) -> bool {
+        now_ns < self.until_ns
+    }
+
+    /// Records a decision: the process's threads as they were before.
+    pub fn acted<'a>(&mut self, now_ns: u64, threads: impl Iterator<Item = &'a Thread>) {
+        self.pending = Some((now_ns, Local::of(threads)));
+        self.until_ns = now_ns + (BACKS_OFF_NS << self.decisions.min(DOUBLINGS));
+        self.decisions += 1;
+    }
+
+    /// Judges the last decision once it has settled.
+    pub fn look<'a>(&mut self, now_ns: u64, threads: impl Iterator<Item = &'a Thread>) -> Verdict {
+        let Some((at, before)) = self.pending.filter(|(at, _)| now_ns >= at + SETTLES_NS) else {
+            return Verdict::Open;
+        };
+        let after = Local::of(threads);
+        if after.samples < super::ENOUGH && now_ns < at + 4 * SETTLES_NS {
+            return Verdict::Open;
+        }
+        self.pending = None;
+        if after.is_less_than(before) {
+            self.until_ns = now_ns + (UNDONE_BACKS_OFF_NS << self.undone.min(DOUBLINGS));
+            self.undone += 1;
+            return Verdict::Worse;
+        }
+        Verdict::Good
+    }
+}
+
+impl Local {
+    fn of<'a>(threads: impl Iterator<Item = &'a Thread>) -> Self {
+        let (mut local, mut all) = (0.0, 0.0);
+        for thread in threads {
+            local += thread.accesses.get(thread.node.index()).unwrap_or(&0.0);
+            all += thread.accesses.iter().sum::<f64>();
+        }
+        Self {
+            share: if all > 0.0 { local / all } else { 0.0 },
+            samples: all,
+        }
+    }
+
+    fn is_less_than(self, before: Self) -> bool {
+        let both = self.samples + before.samples;
+        if self.samples <= 0.0 || before.samples <= 0.0 {
+            return false;
+        }
+        let mean = (self.share * self.samples + before.share * before.samples) / both;
+        let deviation = (mean * (1.0 - mean) * (1.0 / self.samples + 1.0 / before.samples)).sqrt();
+        before.share - self.share > LOSS.max(DEVIATIONS * deviation)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nodewise_machine::NodeId;
+
+    const SECOND: u64 = 1_000_000_000;
+
+    fn thread(local: f64, remote: f64) -> [Thread; 1] {
+        [Thread {
+            process: 1,
+            number: 1,
+            node: NodeId(0),
+            bound: None,
+            load: 1.0,
+            accesses: vec![local, remote],
+        }]
+    }
+
+    #[test]
+    fn a_decision_that_makes_more_remote_is_undone_and_not_soon_repeated() {
+        let mut judge = Judge::default();
+        judge.acted(0, thread(900.0, 100.0).iter());
+        assert!(judge.backs_off(7 * SECOND) && !judge.backs_off(8 * SECOND));
+        assert_eq!(judge.look(7 * SECOND, thread(0.0, 900.0).iter()), Verdict::Open);
+        assert_eq!(judge.look(8 * SECOND, thread(700.0, 300.0).iter()), Verdict::Worse);
+        assert!(judge.backs_off(37 * SECOND) && !judge.backs_off(38 * SECOND));
+        assert_eq!(judge.look(50 * SECOND, thread(0.0, 900.0).iter()), Verdict::Open, "judged once");
+    }
+
+    #[test]
+    fn what_may_be_chance_is_kept() {
+        for after in [(880.0, 120.0), (70.0, 10.0), (1000.0, 0.0)] {
+            let mut judge = Judge::default();
+            judge.acted(0, thread(900.0, 100.0).iter());
+            assert_eq!(judge.look(8 * SECOND, thread(after.0, after.1).iter()), Verdict::Good, "{after:?}");
+        }
+    }
+
+    #[test]
+    fn who_is_moved_again_and_again_is_moved_ever_more_rarely() {
+        let mut judge = Judge::default();
+        let mut pauses = Vec::new();
+        let mut now = 0;
+        for _ in 0..9 {
+            judge.acted(now, thread(1.0, 1.0).iter());
+            let free = (now / SECOND..).find(|s| !judge.backs_off(s * SECOND)).unwrap() * SECOND;
+            pauses.push((free - now) / SECOND);
+            now = free;
+        }
+        assert_eq!(pauses, [8, 16, 32, 64, 128, 256, 512, 512, 512]);
+    }
+}

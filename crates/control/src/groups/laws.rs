@@ -1,0 +1,204 @@
+//! What holds of orders, whatever the samples.
+
+use super::assignment::{Cost, assign};
+use super::*;
+use nodewise_profile::PageNumber;
+use proptest::prelude::*;
+
+const SECOND: u64 = 1_000_000_000;
+
+fn rooms(cpus: &[u32]) -> Vec<Room> {
+    let room = |(n, cpus): (usize, &u32)| Room {
+        node: NodeId(n as u32),
+        cpus: f64::from(*cpus),
+    };
+    cpus.iter().enumerate().map(room).collect()
+}
+
+/// Threads as (process, node that it is on, samples by node), numbered from 0.
+fn threads(all: &[(u32, u32, &[f64])]) -> Vec<Thread> {
+    let thread = |(number, (process, node, accesses)): (usize, &(u32, u32, &[f64]))| Thread {
+        process: *process,
+        number: number as u32,
+        node: NodeId(*node),
+        bound: None,
+        load: 1.0,
+        accesses: accesses.to_vec(),
+    };
+    all.iter().enumerate().map(thread).collect()
+}
+
+/// Each of these groups uses its own pages, each page one thread after the other.
+fn shared(groups: &[&[u32]]) -> Sharing {
+    let mut sharing = Sharing::default();
+    for (group, members) in groups.iter().enumerate() {
+        for round in 0..40 {
+            for page in 0..16 {
+                let member = members[(round * 7 + page * 3 + round * page) % members.len()];
+                sharing.add(PageNumber((group * 1000 + page) as u64), member);
+            }
+        }
+    }
+    sharing
+}
+
+/// The node of each thread after these orders, if its process got any.
+fn bound(orders: &Orders, threads: &[Thread]) -> Vec<Option<u32>> {
+    let of = |t: &Thread| match orders.of.get(&t.process)? {
+        Order::Bind(nodes) => nodes.get(&t.number).map(|n| n.0),
+        Order::Release => None,
+    };
+    threads.iter().map(of).collect()
+}
+
+/// The orders of the first two steps.
+fn confirmed(threads: &[Thread], sharing: &Sharing, rooms: &[Room]) -> Orders {
+    let mut groups = Groups::default();
+    assert_eq!(groups.step(0, threads, sharing, rooms).of, BTreeMap::new(), "the kernel has the first word");
+    groups.step(SECOND, threads, sharing, rooms)
+}
+
+#[test]
+fn processes_on_each_others_nodes_change_places_and_no_page_moves() {
+    let all = threads(&[(1, 0, &[0.0, 99.0]), (1, 0, &[0.0, 99.0]), (2, 1, &[99.0, 0.0]), (2, 1, &[99.0, 0.0])]);
+    let orders = confirmed(&all, &shared(&[&[0, 1], &[2, 3]]), &rooms(&[2, 2]));
+    assert_eq!(bound(&orders, &all), [1, 1, 0, 0].map(Some));
+    assert_eq!(orders.remote, (1.0, 0.0));
+}
+
+#[test]
+fn threads_that_share_come_together_where_most_of_their_memory_is() {
+    // Both processes' memory is on node 0, and their threads are spread.
+    let all = threads(&[(1, 0, &[99.0, 0.0]), (1, 1, &[99.0, 0.0]), (2, 0, &[60.0, 39.0]), (2, 1, &[60.0, 39.0])]);
+    let orders = confirmed(&all, &shared(&[&[0, 1], &[2, 3]]), &rooms(&[2, 2]));
+    assert_eq!(bound(&orders, &all), [0, 0, 1, 1].map(Some));
+    // The same within one process.
+    let all: Vec<Thread> = all.into_iter().map(|t| Thread { process: 1, ..t }).collect();
+    let orders = confirmed(&all, &shared(&[&[0, 1], &[2, 3]]), &rooms(&[2, 2]));
+    assert_eq!(bound(&orders, &all), [0, 0, 1, 1].map(Some));
+}
+
+#[test]
+fn threads_with_memory_of_their_own_stay_and_memory_follows() {
+    let all = threads(&[(1, 0, &[99.0, 0.0]), (1, 0, &[99.0, 0.0]), (1, 1, &[99.0, 0.0]), (1, 1, &[99.0, 0.0])]);
+    let orders = confirmed(&all, &shared(&[&[0], &[1], &[2], &[3]]), &rooms(&[2, 2]));
+    assert_eq!(bound(&orders, &all), [0, 0, 1, 1].map(Some));
+}
+
+#[test]
+fn who_is_well_placed_or_cannot_gain_or_is_hardly_known_is_left_alone() {
+    let own: [&[u32]; 4] = [&[0], &[1], &[2], &[3]];
+    let local = threads(&[(1, 0, &[99.0, 2.0]), (1, 0, &[99.0, 0.0]), (1, 1, &[0.0, 99.0]), (1, 1, &[0.0, 99.0])]);
+    assert_eq!(confirmed(&local, &shared(&own), &rooms(&[2, 2])).of, BTreeMap::new());
+    let all = threads(&[(1, 0, &[99.0, 0.0]), (1, 0, &[99.0, 0.0]), (1, 1, &[99.0, 0.0]), (1, 1, &[99.0, 0.0])]);
+    assert_eq!(confirmed(&all, &shared(&[&[0, 1, 2, 3]]), &rooms(&[2, 2])).of, BTreeMap::new());
+    let few = threads(&[(1, 0, &[0.0, 30.0]), (1, 0, &[0.0, 33.0])]);
+    assert_eq!(confirmed(&few, &shared(&own), &rooms(&[2, 2])).of, BTreeMap::new());
+}
+
+#[test]
+fn a_gain_that_goes_by_itself_moves_nothing() {
+    let remote = |share: f64| threads(&[(1, 0, &[100.0 - share, share]), (1, 0, &[100.0 - share, share])]);
+    let (mut groups, sharing) = (Groups::default(), shared(&[&[0, 1]]));
+    for (second, share) in [90.0, 3.0, 60.0, 2.0].into_iter().enumerate() {
+        let orders = groups.step(second as u64 * SECOND, &remote(share), &sharing, &rooms(&[2, 2]));
+        assert_eq!(orders.of, BTreeMap::new(), "{share}");
+    }
+}
+
+#[test]
+fn what_made_it_worse_is_undone_and_not_soon_repeated() {
+    let at = |node: u32, accesses: &[f64], bound: Option<u32>| -> Vec<Thread> {
+        let all = threads(&[(1, node, accesses), (1, node, accesses)]);
+        let each = |t: Thread| Thread {
+            bound: bound.map(NodeId),
+            ..t
+        };
+        all.into_iter().map(each).collect()
+    };
+    let (mut groups, sharing, rooms) = (Groups::default(), shared(&[&[0, 1]]), rooms(&[2, 2]));
+    let before = at(0, &[400.0, 600.0], None);
+    groups.step(0, &before, &sharing, &rooms);
+    assert!(matches!(groups.step(SECOND, &before, &sharing, &rooms).of[&1], Order::Bind(_)));
+    let worse = at(1, &[900.0, 100.0], Some(1));
+    for second in 2..9 {
+        assert_eq!(groups.step(second * SECOND, &worse, &sharing, &rooms).of.get(&1), None, "{second}");
+    }
+    assert_eq!(groups.step(9 * SECOND, &worse, &sharing, &rooms).of[&1], Order::Release);
+    for second in 10..39 {
+        assert_eq!(groups.step(second * SECOND, &before, &sharing, &rooms).of.get(&1), None, "{second}");
+    }
+}
+
+#[test]
+fn with_more_threads_than_cpus_work_is_shared_out() {
+    let all: Vec<Thread> = (0..8)
+        .map(|number| Thread {
+            process: number / 4,
+            number,
+            node: NodeId(number % 2),
+            load: 0.5,
+            accesses: vec![99.0, 0.0],
+            ..Thread::default()
+        })
+        .collect();
+    let orders = confirmed(&all, &shared(&[&[0, 1, 2, 3], &[4, 5, 6, 7]]), &rooms(&[2, 2]));
+    let nodes = bound(&orders, &all);
+    assert!(nodes[..4].iter().all(|n| *n == nodes[0]) && nodes[4..].iter().all(|n| *n == nodes[4]), "{nodes:?}");
+    assert_ne!(nodes[0], nodes[4]);
+}
+
+#[test]
+fn a_thousand_threads_are_placed_in_no_time_to_speak_of() {
+    let all: Vec<Thread> = (0..1000)
+        .map(|number| Thread {
+            process: 1,
+            number,
+            node: NodeId(number % 8),
+            load: 1.0,
+            accesses: (0..8).map(|n| f64::from(u32::from(n == number / 125))).collect(),
+            ..Thread::default()
+        })
+        .collect();
+    let sharing = Sharing::default();
+    let cost = Cost::new(&all, &sharing);
+    let found = assign(&cost, &rooms(&[125; 8])).unwrap();
+    assert!(cost.remote_now(&found.nodes) < 0.01);
+}
+
+proptest! {
+    #[test]
+    fn nodes_are_never_overfull_and_nothing_is_worse_than_it_was(
+        nodes in prop::collection::vec(0u32..4, 1..12),
+        samples in prop::collection::vec(prop::collection::vec(0.0f64..100.0, 4), 12),
+        uses in prop::collection::vec((0u64..20, 0u32..12), 0..200),
+        spare in 0u32..3,
+    ) {
+        let all: Vec<Thread> = nodes
+            .iter()
+            .enumerate()
+            .map(|(i, node)| Thread {
+                process: i as u32 % 3,
+                number: i as u32,
+                node: NodeId(*node),
+                load: 1.0,
+                accesses: samples[i].clone(),
+                ..Thread::default()
+            })
+            .collect();
+        let mut sharing = Sharing::default();
+        uses.iter().for_each(|(page, thread)| sharing.add(PageNumber(*page), *thread));
+        // Room for where they are, and some more.
+        let cpus: Vec<u32> = (0..4).map(|n| nodes.iter().filter(|m| **m == n).count() as u32 + spare).collect();
+        let cost = Cost::new(&all, &sharing);
+        let found = assign(&cost, &rooms(&cpus)).unwrap();
+        for (node, cpus) in cpus.iter().enumerate() {
+            let there = found.nodes.iter().filter(|n| n.index() == node).count() as u32;
+            prop_assert!(there <= *cpus, "{there} on node {node}, which has {cpus}");
+        }
+        let worth = |n: &[NodeId]| cost.remote_later(n) + 0.25 * cost.remote_now(n);
+        prop_assert!(worth(&found.nodes) <= worth(&cost.current()) + 0.011);
+        let whole = cost.of(&found.nodes, |_| true);
+        prop_assert!((whole.remote_later - cost.remote_later(&found.nodes)).abs() < 1e-9);
+    }
+}

@@ -1,0 +1,116 @@
+//! Binds groups of threads that share memory to nodes: the live side of [`nodewise_control::groups`].
+
+use super::view::Seen;
+use crate::topology::Topology;
+use nodewise_control::groups::{Groups, Orders, Room, Sharing, Thread};
+use nodewise_linux::Host;
+use nodewise_placement::asym::Place;
+use nodewise_profile::PageNumber;
+use std::collections::{BTreeMap, HashMap};
+
+/// Half-life of samples, seconds: a program's phases are seconds long, and two passes of the kernel over its memory, one
+/// a second while much is remote, tell who uses what.
+pub const HALF_LIFE: f64 = 3.0;
+
+/// Weight of the last interval in what others use of the CPUs.
+const RECENT: f64 = 0.3;
+
+/// Decides for all processes; one decider for each group of processes that may use the same CPUs.
+#[derive(Default)]
+pub struct GroupRule {
+    deciders: BTreeMap<Vec<u32>, Groups>,
+    sharing: Sharing,
+    busy: BusyCpus,
+    /// CPUs of each node that others use, smoothed, by the CPUs of the processes.
+    others: BTreeMap<Vec<u32>, Vec<f64>>,
+}
+
+impl GroupRule {
+    /// A sample of a page from a thread.
+    pub fn sampled(&mut self, page: PageNumber, tid: u32) {
+        self.sharing.add(page, tid);
+    }
+
+    /// The next interval of so many seconds begins, for processes that may use these sets of CPUs.
+    pub fn pass<'a>(&mut self, host: &Host, seconds: f64, sets: impl Iterator<Item = &'a Vec<u32>> + Clone) {
+        self.sharing.decay(0.5f64.powf(seconds / HALF_LIFE));
+        self.busy.look(host);
+        self.deciders.retain(|cpus, _| sets.clone().any(|set| set == cpus));
+        self.others.retain(|cpus, _| sets.clone().any(|set| set == cpus));
+    }
+
+    /// What to do with the threads of the processes that may use these CPUs, on these nodes.
+    pub fn decide(&mut self, now_ns: u64, topology: &Topology, cpus: &[u32], places: &[Place], seen: &[Seen]) -> Orders {
+        let threads: Vec<Thread> = seen.iter().filter(|s| s.cpus == cpus && !s.pinned).flat_map(threads).collect();
+        let rooms = self.rooms(topology, cpus, places, seen);
+        let decider = self.deciders.entry(cpus.to_vec()).or_default();
+        decider.step(now_ns, &threads, &self.sharing, &rooms)
+    }
+}
+
+impl GroupRule {
+    /// What others leave of each node's CPUs, in whole CPUs: what the kernel and we ourselves use is no reason to move
+    /// anything.
+    fn rooms(&mut self, topology: &Topology, cpus: &[u32], places: &[Place], seen: &[Seen]) -> Vec<Room> {
+        let busy = |place: &Place| {
+            let here = topology.cpus(place.node).iter().map(|c| c.0);
+            self.busy.of(here.filter(|c| cpus.contains(c)))
+        };
+        let own = |node| -> f64 {
+            let here = seen.iter().flat_map(|s| &s.threads).filter(|t| t.node == node);
+            here.map(|t| t.load).sum()
+        };
+        let others: Vec<f64> = places.iter().map(|p| (busy(p) - own(p.node)).max(0.0)).collect();
+        // A thread that has just changed nodes makes one of them look busy with others; the sum does not change by it.
+        let all = places.iter().map(|p| busy(p) - own(p.node)).sum::<f64>().max(0.0);
+        let each: f64 = others.iter().sum();
+        let now = others.iter().map(|o| o * all.min(each) / each.max(f64::MIN_POSITIVE));
+        let smoothed = self.others.entry(cpus.to_vec()).or_default();
+        smoothed.resize(places.len(), 0.0);
+        smoothed.iter_mut().zip(now).for_each(|(old, now)| *old += RECENT * (now - *old));
+        let room = |(place, others): (&Place, &f64)| Room {
+            node: place.node,
+            cpus: (place.threads as f64 - others.round()).max(0.0),
+        };
+        places.iter().zip(smoothed.iter()).map(room).collect()
+    }
+}
+
+fn threads(seen: &Seen) -> impl Iterator<Item = Thread> + '_ {
+    seen.threads.iter().map(|t| Thread {
+        process: seen.pid,
+        number: t.tid,
+        node: t.bound.unwrap_or(t.node),
+        bound: t.bound,
+        load: t.demand,
+        accesses: t.accesses.clone(),
+    })
+}
+
+/// The share of time for which each CPU was busy in the last interval.
+#[derive(Default)]
+struct BusyCpus {
+    /// Busy and total ticks at the last look.
+    last: HashMap<u32, (u64, u64)>,
+    shares: HashMap<u32, f64>,
+}
+
+impl BusyCpus {
+    fn look(&mut self, host: &Host) {
+        let now = host.cpu_ticks();
+        self.shares = now
+            .iter()
+            .filter_map(|(cpu, (busy, all))| {
+                let (busy_before, all_before) = self.last.get(cpu)?;
+                let passed = all.saturating_sub(*all_before);
+                (passed > 0).then(|| (*cpu, busy.saturating_sub(*busy_before) as f64 / passed as f64))
+            })
+            .collect();
+        self.last = now;
+    }
+
+    /// How many of these CPUs were busy.
+    fn of(&self, cpus: impl Iterator<Item = u32>) -> f64 {
+        cpus.filter_map(|cpu| self.shares.get(&cpu)).sum()
+    }
+}
