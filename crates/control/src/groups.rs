@@ -13,11 +13,12 @@ mod sharing;
 #[cfg(test)]
 mod laws;
 
-pub use assignment::Thread;
+pub use assignment::{Room, Thread};
 pub use judge::{Judge, Verdict};
 pub use sharing::Sharing;
 
 use assignment::{Assignment, Cost, assign};
+use judge::ENOUGH;
 use nodewise_machine::NodeId;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -27,17 +28,6 @@ const WORTH: f64 = 0.05;
 /// Steps in a row in which that gain must be there: the kernel's own balancing, which may be about to do the same, has
 /// the first word.
 const CONFIRMED: u32 = 2;
-/// Fewest samples of a process, recent ones, from which anything is decided.
-const ENOUGH: f64 = 64.0;
-
-/// A node, and how much work it may take.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Room {
-    /// The node.
-    pub node: NodeId,
-    /// CPUs that are left for the threads to be placed.
-    pub cpus: f64,
-}
 
 /// What is to be done with the threads of a process.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -88,7 +78,8 @@ impl Groups {
         };
         orders.remote = (
             cost.remote_now(&cost.current()),
-            cost.remote_later(&best.nodes),
+            // A sum of nothing is -0.
+            cost.remote_later(&best.nodes) + 0.0,
         );
         for process in processes {
             self.decide(now_ns, process, (threads, &cost, &best), &mut orders);
@@ -103,7 +94,12 @@ impl Groups {
         (threads, cost, best): (&[Thread], &Cost<'_>, &Assignment),
         orders: &mut Orders,
     ) {
-        let own = || threads.iter().zip(&best.nodes).filter(|(t, _)| t.process == process);
+        let own = || {
+            threads
+                .iter()
+                .zip(&best.nodes)
+                .filter(|(t, _)| t.process == process)
+        };
         let judge = self.judges.entry(process).or_default();
         let samples: f64 = own().map(|(t, _)| t.accesses.iter().sum::<f64>()).sum();
         let settled = own().all(|(t, to)| t.bound == Some(*to));

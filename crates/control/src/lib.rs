@@ -13,11 +13,11 @@
 #![forbid(unsafe_code)]
 
 pub mod asym;
-pub mod groups;
 mod batch_result;
 mod budget;
 mod controller;
 mod failed_pages;
+pub mod groups;
 mod interval;
 mod ledger;
 pub mod roles;

@@ -213,7 +213,11 @@ mod tests {
 
     #[test]
     fn slices_are_apart_from_the_whole() {
-        let row = |kind, page| Row { kind, page, ..Row::default() };
+        let row = |kind, page| Row {
+            kind,
+            page,
+            ..Row::default()
+        };
         let said = [
             row(RUN, 0),
             row(SLICE, 0),
@@ -229,7 +233,10 @@ mod tests {
         let numbers = |all: &[Seen]| all.iter().map(|s| s.page).collect::<Vec<_>>();
         let run = &rows.runs[&0];
         assert_eq!(run.pages().map(numbers), Some(vec![7, 8]));
-        assert_eq!(run.slices().iter().map(|s| numbers(s)).collect::<Vec<_>>(), [vec![], vec![7]]);
+        assert_eq!(
+            run.slices().iter().map(|s| numbers(s)).collect::<Vec<_>>(),
+            [vec![], vec![7]]
+        );
     }
 
     proptest! {

@@ -68,7 +68,15 @@ mod tests {
         let after = std::thread::spawn(|| {
             give_up().unwrap();
             give_way(10);
-            let nice = |stat: String| stat.rsplit(") ").next().unwrap().split(' ').nth(16).unwrap().to_owned();
+            let nice = |stat: String| {
+                stat.rsplit(") ")
+                    .next()
+                    .unwrap()
+                    .split(' ')
+                    .nth(16)
+                    .unwrap()
+                    .to_owned()
+            };
             assert_eq!(nice(Host::default().read("proc/thread-self/stat").unwrap()), "10");
             stand_back();
             give_way(10);

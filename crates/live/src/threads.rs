@@ -70,7 +70,7 @@ pub struct ThreadScheduler {
     held: BTreeSet<u32>,
 }
 
-/// What decides.
+/// The rule that decides which nodes threads get.
 enum Rule {
     Groups(GroupRule),
     /// One scheduler for each group of processes that may use the same CPUs.
@@ -161,7 +161,12 @@ impl ThreadScheduler {
 
     /// Lets go the threads that are held, of those processes for which `which` holds.
     fn let_go(&mut self, which: impl Fn(u32) -> bool) {
-        for pid in self.held.extract_if(.., |pid| which(*pid)) {
+        let (free, held) = std::mem::take(&mut self.held)
+            .into_iter()
+            .partition(|pid| which(*pid));
+        self.held = held;
+        let free: BTreeSet<u32> = free;
+        for pid in free {
             self.affinities.release(&self.host, pid);
         }
     }
@@ -217,7 +222,7 @@ impl ThreadScheduler {
         self.judges = true;
         let sets: BTreeSet<Vec<u32>> = seen.iter().map(|s| s.cpus.clone()).collect();
         match &mut self.rule {
-            Rule::Groups(groups) => groups.pass(&self.host, passed, sets.iter()),
+            Rule::Groups(groups) => groups.pass(&self.host, passed, &sets),
             Rule::Asym(_, schedulers) => schedulers.retain(|cpus, _| sets.contains(cpus)),
         }
         let mut turned = Turned::default();
@@ -292,7 +297,8 @@ impl ThreadScheduler {
     /// Carries out what was decided of groups.
     fn obey(&mut self, topology: &Topology, orders: Orders, seen: &mut [Seen], turned: &mut Turned) {
         self.summary.set_remote(orders.remote);
-        self.held.retain(|pid| !matches!(orders.of.get(pid), Some(Order::Bind(_))));
+        self.held
+            .retain(|pid| !matches!(orders.of.get(pid), Some(Order::Bind(_))));
         self.let_go(|pid| orders.content.contains(&pid));
         for (pid, order) in orders.of {
             let Some(one) = seen.iter_mut().find(|s| s.pid == pid) else {
@@ -324,7 +330,13 @@ impl ThreadScheduler {
     }
 
     /// Binds threads of a process, those that are named.
-    fn bind_all(&mut self, topology: &Topology, one: &mut Seen, nodes: &BTreeMap<u32, NodeId>, turned: &mut Turned) {
+    fn bind_all(
+        &mut self,
+        topology: &Topology,
+        one: &mut Seen,
+        nodes: &BTreeMap<u32, NodeId>,
+        turned: &mut Turned,
+    ) {
         let before = one.runs_on();
         let mut moved = false;
         for thread in &mut one.threads {

@@ -125,6 +125,8 @@ pub struct Watch {
     /// Time since the last look that the caller spent on touches; `upkeep` is that spent on everything else.
     charged: Duration,
     upkeep: Duration,
+    /// Samples of the last look, and what looking took.
+    looked_at: (u64, Duration),
 }
 
 impl Watch {
@@ -222,6 +224,7 @@ impl Watch {
             fault_ns,
             charged: Duration::ZERO,
             upkeep: Duration::ZERO,
+            looked_at: (0, Duration::ZERO),
         }
     }
 
@@ -350,6 +353,9 @@ impl Watch {
         let wall = now - std::mem::replace(&mut self.looked, now);
         let running = self.budget.rate().running;
         let hints = self.touches.iter().filter(|t| t.kind == Kind::Hint).count() as u64;
+        // What the caller spent since is for the samples of the look before; of few samples a look costs the same.
+        let (handled, looked) = std::mem::replace(&mut self.looked_at, (samples, own));
+        let each = (looked + self.charged).as_nanos() as f64 / handled.max(1) as f64;
         let looking = if samples == 0 {
             &mut self.upkeep
         } else {
@@ -359,6 +365,7 @@ impl Watch {
         let rate = self.budget.account(&Interval {
             program_ns: self.following.cpu_since() as f64,
             own_ns: std::mem::take(&mut self.charged).as_nanos() as f64,
+            handling_ns: (handled >= budget::MANY).then_some(each),
             upkeep_ns: std::mem::take(&mut self.upkeep).as_nanos() as f64,
             samples,
             hints,

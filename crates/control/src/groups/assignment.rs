@@ -1,6 +1,6 @@
 //! The search for nodes: few accesses that stay remote, little memory that has to follow, no node overfull.
 
-use super::{Room, Sharing};
+use super::sharing::Sharing;
 use nodewise_machine::NodeId;
 use std::collections::BTreeMap;
 
@@ -16,6 +16,15 @@ const PASSES: usize = 32;
 const NOTHING: f64 = 0.002;
 /// Smallest improvement that counts.
 const LEAST: f64 = 1e-9;
+
+/// A node, and how much work it may take.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Room {
+    /// Number of the node in its machine.
+    pub node: NodeId,
+    /// CPUs that are left for the threads to be placed.
+    pub cpus: f64,
+}
 
 /// An active thread that may be bound to a node.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -62,7 +71,10 @@ pub(super) struct Cost<'a> {
 impl<'a> Cost<'a> {
     pub fn new(threads: &'a [Thread], sharing: &Sharing) -> Self {
         let work: f64 = threads.iter().map(|t| t.load).sum();
-        let weights: Vec<f64> = threads.iter().map(|t| t.load / work.max(f64::MIN_POSITIVE)).collect();
+        let weights: Vec<f64> = threads
+            .iter()
+            .map(|t| t.load / work.max(f64::MIN_POSITIVE))
+            .collect();
         let mut processes: BTreeMap<u32, Vec<usize>> = BTreeMap::new();
         for (index, thread) in threads.iter().enumerate() {
             processes.entry(thread.process).or_default().push(index);
@@ -99,7 +111,10 @@ impl<'a> Cost<'a> {
     }
 
     pub fn remote_later(&self, nodes: &[NodeId]) -> f64 {
-        (0..nodes.len()).map(|t| self.split(t, nodes[t], nodes)).sum::<f64>() / 2.0
+        (0..nodes.len())
+            .map(|t| self.split(t, nodes[t], nodes))
+            .sum::<f64>()
+            / 2.0
     }
 
     /// The remote shares among the accesses of those threads for which `which` holds.
@@ -127,13 +142,19 @@ impl<'a> Cost<'a> {
 
     /// What stays remote of what a thread on this node shares with others.
     fn split(&self, thread: usize, node: NodeId, nodes: &[NodeId]) -> f64 {
-        let apart = self.shared[thread].iter().filter(|(other, _)| nodes[*other] != node);
+        let apart = self.shared[thread]
+            .iter()
+            .filter(|(other, _)| nodes[*other] != node);
         apart.map(|(_, share)| share).sum()
     }
 
     /// What a thread costs on a node, with the others where they are.
     fn at(&self, thread: usize, node: NodeId, nodes: &[NodeId]) -> f64 {
-        let moved = if self.threads[thread].node == node { 0.0 } else { INERTIA * self.weights[thread] };
+        let moved = if self.threads[thread].node == node {
+            0.0
+        } else {
+            INERTIA * self.weights[thread]
+        };
         self.split(thread, node, nodes) + FOLLOWS * self.away(thread, node) + moved
     }
 
@@ -161,9 +182,16 @@ impl Load {
     fn new(threads: &[Thread], rooms: &[Room]) -> Self {
         let cpus: f64 = rooms.iter().map(|r| r.cpus).sum();
         let enough = threads.len() as f64 <= cpus;
-        let demand: Vec<f64> = threads.iter().map(|t| if enough { 1.0 } else { t.load.max(0.1) }).collect();
+        let demand: Vec<f64> = threads
+            .iter()
+            .map(|t| if enough { 1.0 } else { t.load.max(0.1) })
+            .collect();
         let largest = demand.iter().copied().fold(0.0, f64::max);
-        let scale = if enough { 1.0 } else { (demand.iter().sum::<f64>() / cpus).max(1.0) };
+        let scale = if enough {
+            1.0
+        } else {
+            (demand.iter().sum::<f64>() / cpus).max(1.0)
+        };
         let nodes = rooms.iter().map(|r| r.node.index() + 1).max().unwrap_or(0);
         let mut most = vec![0.0; nodes];
         for room in rooms {
@@ -181,13 +209,19 @@ impl Load {
     /// With each thread on its node.
     fn of(threads: &[Thread], rooms: &[Room], nodes: &[NodeId]) -> Self {
         let mut load = Self::new(threads, rooms);
-        nodes.iter().enumerate().for_each(|(thread, node)| load.put(thread, *node));
+        nodes
+            .iter()
+            .enumerate()
+            .for_each(|(thread, node)| load.put(thread, *node));
         load
     }
 
     /// Whether no node is overfull.
     fn is_possible(&self) -> bool {
-        self.taken.iter().zip(&self.most).all(|(taken, most)| *taken <= most + LEAST)
+        self.taken
+            .iter()
+            .zip(&self.most)
+            .all(|(taken, most)| *taken <= most + LEAST)
     }
 
     fn fits(&self, thread: usize, node: NodeId, without: f64) -> bool {
@@ -204,7 +238,10 @@ impl Load {
 
     fn roomiest(&self) -> Option<NodeId> {
         let left = |n: &NodeId| self.most[n.index()] - self.taken[n.index()];
-        self.open.iter().copied().max_by(|a, b| left(a).total_cmp(&left(b)))
+        self.open
+            .iter()
+            .copied()
+            .max_by(|a, b| left(a).total_cmp(&left(b)))
     }
 }
 
@@ -218,12 +255,19 @@ pub(super) fn assign(cost: &Cost<'_>, rooms: &[Room]) -> Option<Assignment> {
     }
     let mut stay: Vec<usize> = (0..threads.len()).collect();
     // Those with most to lose where they are come last, and give way where a node is overfull.
-    stay.sort_by(|a, b| cost.away(*a, threads[*a].node).total_cmp(&cost.away(*b, threads[*b].node)));
+    stay.sort_by(|a, b| {
+        cost.away(*a, threads[*a].node)
+            .total_cmp(&cost.away(*b, threads[*b].node))
+    });
     let starts = [
         start(cost, rooms, &stay, |t, _, _| Some(threads[t].node)),
-        start(cost, rooms, &by_closeness(cost), |t, nodes, load| cheapest(cost, t, nodes, load)),
+        start(cost, rooms, &by_closeness(cost), |t, nodes, load| {
+            cheapest(cost, t, nodes, load)
+        }),
     ];
-    let ends = starts.into_iter().map(|(nodes, load)| improve_sets(cost, improve(cost, nodes, load), rooms));
+    let ends = starts
+        .into_iter()
+        .map(|(nodes, load)| improve_sets(cost, improve(cost, nodes, load), rooms));
     let best = ends.min_by(|a, b| cost.all(a).total_cmp(&cost.all(b)))?;
     Some(Assignment { nodes: best })
 }
@@ -253,7 +297,9 @@ fn start(
 /// The cheapest node with room, by the threads that are placed already.
 fn cheapest(cost: &Cost<'_>, thread: usize, nodes: &[Option<NodeId>], load: &Load) -> Option<NodeId> {
     let at = |node: NodeId| {
-        let apart = cost.shared[thread].iter().filter(|(o, _)| nodes[*o].is_some_and(|n| n != node));
+        let apart = cost.shared[thread]
+            .iter()
+            .filter(|(o, _)| nodes[*o].is_some_and(|n| n != node));
         apart.map(|(_, s)| s).sum::<f64>() + FOLLOWS * cost.away(thread, node)
     };
     let open = load.open.iter().copied().filter(|n| load.fits(thread, *n, 0.0));
@@ -273,7 +319,9 @@ fn by_closeness(cost: &Cost<'_>) -> Vec<usize> {
         let Some(next) = next else { break };
         left[next] = false;
         order.push(next);
-        cost.shared[next].iter().for_each(|(other, share)| near[*other] += share);
+        cost.shared[next]
+            .iter()
+            .for_each(|(other, share)| near[*other] += share);
     }
     order
 }
@@ -352,9 +400,15 @@ fn together(cost: &Cost<'_>, nodes: &[NodeId]) -> Vec<Vec<usize>> {
 fn moved(cost: &Cost<'_>, thread: usize, nodes: &mut [NodeId], load: &mut Load) -> bool {
     let from = nodes[thread];
     let now = cost.at(thread, from, nodes);
-    let open = load.open.iter().copied().filter(|n| *n != from && load.fits(thread, *n, 0.0));
+    let open = load
+        .open
+        .iter()
+        .copied()
+        .filter(|n| *n != from && load.fits(thread, *n, 0.0));
     let ranked = open.map(|n| (cost.at(thread, n, nodes), n));
-    let best = ranked.min_by(|a, b| a.0.total_cmp(&b.0)).filter(|(then, _)| *then < now - LEAST);
+    let best = ranked
+        .min_by(|a, b| a.0.total_cmp(&b.0))
+        .filter(|(then, _)| *then < now - LEAST);
     let Some((_, to)) = best else { return false };
     load.take(thread, from);
     load.put(thread, to);

@@ -1,7 +1,9 @@
 //! Judges what was done to a process by what follows.
 
-use super::Thread;
+use super::assignment::Thread;
 
+/// Fewest samples of a process, recent ones, from which anything is decided.
+pub(super) const ENOUGH: f64 = 64.0;
 /// Time that a decision has before it is judged, nanoseconds: memory follows in it.
 const SETTLES_NS: u64 = 8_000_000_000;
 /// Smallest loss of local samples, as a share of all, for which a decision is undone.
@@ -63,7 +65,7 @@ impl Judge {
             return Verdict::Open;
         };
         let after = Local::of(threads);
-        if after.samples < super::ENOUGH && now_ns < at + 4 * SETTLES_NS {
+        if after.samples < ENOUGH && now_ns < at + 4 * SETTLES_NS {
             return Verdict::Open;
         }
         self.pending = None;
@@ -124,9 +126,16 @@ mod tests {
         judge.acted(0, thread(900.0, 100.0).iter());
         assert!(judge.backs_off(7 * SECOND) && !judge.backs_off(8 * SECOND));
         assert_eq!(judge.look(7 * SECOND, thread(0.0, 900.0).iter()), Verdict::Open);
-        assert_eq!(judge.look(8 * SECOND, thread(700.0, 300.0).iter()), Verdict::Worse);
+        assert_eq!(
+            judge.look(8 * SECOND, thread(700.0, 300.0).iter()),
+            Verdict::Worse
+        );
         assert!(judge.backs_off(37 * SECOND) && !judge.backs_off(38 * SECOND));
-        assert_eq!(judge.look(50 * SECOND, thread(0.0, 900.0).iter()), Verdict::Open, "judged once");
+        assert_eq!(
+            judge.look(50 * SECOND, thread(0.0, 900.0).iter()),
+            Verdict::Open,
+            "judged once"
+        );
     }
 
     #[test]
@@ -134,7 +143,11 @@ mod tests {
         for after in [(880.0, 120.0), (70.0, 10.0), (1000.0, 0.0)] {
             let mut judge = Judge::default();
             judge.acted(0, thread(900.0, 100.0).iter());
-            assert_eq!(judge.look(8 * SECOND, thread(after.0, after.1).iter()), Verdict::Good, "{after:?}");
+            assert_eq!(
+                judge.look(8 * SECOND, thread(after.0, after.1).iter()),
+                Verdict::Good,
+                "{after:?}"
+            );
         }
     }
 

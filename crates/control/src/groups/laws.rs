@@ -54,13 +54,22 @@ fn bound(orders: &Orders, threads: &[Thread]) -> Vec<Option<u32>> {
 /// The orders of the first two steps.
 fn confirmed(threads: &[Thread], sharing: &Sharing, rooms: &[Room]) -> Orders {
     let mut groups = Groups::default();
-    assert_eq!(groups.step(0, threads, sharing, rooms).of, BTreeMap::new(), "the kernel has the first word");
+    assert_eq!(
+        groups.step(0, threads, sharing, rooms).of,
+        BTreeMap::new(),
+        "the kernel has the first word"
+    );
     groups.step(SECOND, threads, sharing, rooms)
 }
 
 #[test]
 fn processes_on_each_others_nodes_change_places_and_no_page_moves() {
-    let all = threads(&[(1, 0, &[0.0, 99.0]), (1, 0, &[0.0, 99.0]), (2, 1, &[99.0, 0.0]), (2, 1, &[99.0, 0.0])]);
+    let all = threads(&[
+        (1, 0, &[0.0, 99.0]),
+        (1, 0, &[0.0, 99.0]),
+        (2, 1, &[99.0, 0.0]),
+        (2, 1, &[99.0, 0.0]),
+    ]);
     let orders = confirmed(&all, &shared(&[&[0, 1], &[2, 3]]), &rooms(&[2, 2]));
     assert_eq!(bound(&orders, &all), [1, 1, 0, 0].map(Some));
     assert_eq!(orders.remote, (1.0, 0.0));
@@ -69,7 +78,12 @@ fn processes_on_each_others_nodes_change_places_and_no_page_moves() {
 #[test]
 fn threads_that_share_come_together_where_most_of_their_memory_is() {
     // Both processes' memory is on node 0, and their threads are spread.
-    let all = threads(&[(1, 0, &[99.0, 0.0]), (1, 1, &[99.0, 0.0]), (2, 0, &[60.0, 39.0]), (2, 1, &[60.0, 39.0])]);
+    let all = threads(&[
+        (1, 0, &[99.0, 0.0]),
+        (1, 1, &[99.0, 0.0]),
+        (2, 0, &[60.0, 39.0]),
+        (2, 1, &[60.0, 39.0]),
+    ]);
     let orders = confirmed(&all, &shared(&[&[0, 1], &[2, 3]]), &rooms(&[2, 2]));
     assert_eq!(bound(&orders, &all), [0, 0, 1, 1].map(Some));
     // The same within one process.
@@ -80,7 +94,12 @@ fn threads_that_share_come_together_where_most_of_their_memory_is() {
 
 #[test]
 fn threads_with_memory_of_their_own_stay_and_memory_follows() {
-    let all = threads(&[(1, 0, &[99.0, 0.0]), (1, 0, &[99.0, 0.0]), (1, 1, &[99.0, 0.0]), (1, 1, &[99.0, 0.0])]);
+    let all = threads(&[
+        (1, 0, &[99.0, 0.0]),
+        (1, 0, &[99.0, 0.0]),
+        (1, 1, &[99.0, 0.0]),
+        (1, 1, &[99.0, 0.0]),
+    ]);
     let orders = confirmed(&all, &shared(&[&[0], &[1], &[2], &[3]]), &rooms(&[2, 2]));
     assert_eq!(bound(&orders, &all), [0, 0, 1, 1].map(Some));
 }
@@ -88,12 +107,31 @@ fn threads_with_memory_of_their_own_stay_and_memory_follows() {
 #[test]
 fn who_is_well_placed_or_cannot_gain_or_is_hardly_known_is_left_alone() {
     let own: [&[u32]; 4] = [&[0], &[1], &[2], &[3]];
-    let local = threads(&[(1, 0, &[99.0, 2.0]), (1, 0, &[99.0, 0.0]), (1, 1, &[0.0, 99.0]), (1, 1, &[0.0, 99.0])]);
-    assert_eq!(confirmed(&local, &shared(&own), &rooms(&[2, 2])).of, BTreeMap::new());
-    let all = threads(&[(1, 0, &[99.0, 0.0]), (1, 0, &[99.0, 0.0]), (1, 1, &[99.0, 0.0]), (1, 1, &[99.0, 0.0])]);
-    assert_eq!(confirmed(&all, &shared(&[&[0, 1, 2, 3]]), &rooms(&[2, 2])).of, BTreeMap::new());
+    let local = threads(&[
+        (1, 0, &[99.0, 2.0]),
+        (1, 0, &[99.0, 0.0]),
+        (1, 1, &[0.0, 99.0]),
+        (1, 1, &[0.0, 99.0]),
+    ]);
+    assert_eq!(
+        confirmed(&local, &shared(&own), &rooms(&[2, 2])).of,
+        BTreeMap::new()
+    );
+    let all = threads(&[
+        (1, 0, &[99.0, 0.0]),
+        (1, 0, &[99.0, 0.0]),
+        (1, 1, &[99.0, 0.0]),
+        (1, 1, &[99.0, 0.0]),
+    ]);
+    assert_eq!(
+        confirmed(&all, &shared(&[&[0, 1, 2, 3]]), &rooms(&[2, 2])).of,
+        BTreeMap::new()
+    );
     let few = threads(&[(1, 0, &[0.0, 30.0]), (1, 0, &[0.0, 33.0])]);
-    assert_eq!(confirmed(&few, &shared(&own), &rooms(&[2, 2])).of, BTreeMap::new());
+    assert_eq!(
+        confirmed(&few, &shared(&own), &rooms(&[2, 2])).of,
+        BTreeMap::new()
+    );
 }
 
 #[test]
@@ -119,14 +157,28 @@ fn what_made_it_worse_is_undone_and_not_soon_repeated() {
     let (mut groups, sharing, rooms) = (Groups::default(), shared(&[&[0, 1]]), rooms(&[2, 2]));
     let before = at(0, &[400.0, 600.0], None);
     groups.step(0, &before, &sharing, &rooms);
-    assert!(matches!(groups.step(SECOND, &before, &sharing, &rooms).of[&1], Order::Bind(_)));
+    assert!(matches!(
+        groups.step(SECOND, &before, &sharing, &rooms).of[&1],
+        Order::Bind(_)
+    ));
     let worse = at(1, &[900.0, 100.0], Some(1));
     for second in 2..9 {
-        assert_eq!(groups.step(second * SECOND, &worse, &sharing, &rooms).of.get(&1), None, "{second}");
+        assert_eq!(
+            groups.step(second * SECOND, &worse, &sharing, &rooms).of.get(&1),
+            None,
+            "{second}"
+        );
     }
-    assert_eq!(groups.step(9 * SECOND, &worse, &sharing, &rooms).of[&1], Order::Release);
+    assert_eq!(
+        groups.step(9 * SECOND, &worse, &sharing, &rooms).of[&1],
+        Order::Release
+    );
     for second in 10..39 {
-        assert_eq!(groups.step(second * SECOND, &before, &sharing, &rooms).of.get(&1), None, "{second}");
+        assert_eq!(
+            groups.step(second * SECOND, &before, &sharing, &rooms).of.get(&1),
+            None,
+            "{second}"
+        );
     }
 }
 
@@ -144,7 +196,10 @@ fn with_more_threads_than_cpus_work_is_shared_out() {
         .collect();
     let orders = confirmed(&all, &shared(&[&[0, 1, 2, 3], &[4, 5, 6, 7]]), &rooms(&[2, 2]));
     let nodes = bound(&orders, &all);
-    assert!(nodes[..4].iter().all(|n| *n == nodes[0]) && nodes[4..].iter().all(|n| *n == nodes[4]), "{nodes:?}");
+    assert!(
+        nodes[..4].iter().all(|n| *n == nodes[0]) && nodes[4..].iter().all(|n| *n == nodes[4]),
+        "{nodes:?}"
+    );
     assert_ne!(nodes[0], nodes[4]);
 }
 

@@ -239,7 +239,10 @@ impl Known {
             };
             self.threads.insert(task.tid, work);
         }
-        let shares = self.threads.iter().filter_map(|(tid, work)| Some((*tid, work.share?)));
+        let shares = self
+            .threads
+            .iter()
+            .filter_map(|(tid, work)| Some((*tid, work.share?)));
         shares.filter(|(_, share)| share.used >= AT_WORK).collect()
     }
 }

@@ -3,7 +3,6 @@
 use nodewise_machine::NodeId;
 use std::collections::HashMap;
 
-
 /// Sample counts by process, thread and node of the page.
 #[derive(Debug)]
 pub struct Counts {
@@ -30,7 +29,7 @@ impl Counts {
         }
     }
 
-    /// Forgets all processes.
+    /// Drops the counts of all processes, which another source counts anew.
     pub fn clear(&mut self) {
         self.processes.clear();
     }

@@ -6,7 +6,7 @@ use nodewise_control::groups::{Groups, Orders, Room, Sharing, Thread};
 use nodewise_linux::Host;
 use nodewise_placement::asym::Place;
 use nodewise_profile::PageNumber;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// Half-life of samples, seconds: a program's phases are seconds long, and two passes of the kernel over its memory, one
 /// a second while much is remote, tell who uses what.
@@ -32,16 +32,27 @@ impl GroupRule {
     }
 
     /// The next interval of so many seconds begins, for processes that may use these sets of CPUs.
-    pub fn pass<'a>(&mut self, host: &Host, seconds: f64, sets: impl Iterator<Item = &'a Vec<u32>> + Clone) {
+    pub fn pass(&mut self, host: &Host, seconds: f64, sets: &BTreeSet<Vec<u32>>) {
         self.sharing.decay(0.5f64.powf(seconds / HALF_LIFE));
         self.busy.look(host);
-        self.deciders.retain(|cpus, _| sets.clone().any(|set| set == cpus));
-        self.others.retain(|cpus, _| sets.clone().any(|set| set == cpus));
+        self.deciders.retain(|cpus, _| sets.contains(cpus));
+        self.others.retain(|cpus, _| sets.contains(cpus));
     }
 
     /// What to do with the threads of the processes that may use these CPUs, on these nodes.
-    pub fn decide(&mut self, now_ns: u64, topology: &Topology, cpus: &[u32], places: &[Place], seen: &[Seen]) -> Orders {
-        let threads: Vec<Thread> = seen.iter().filter(|s| s.cpus == cpus && !s.pinned).flat_map(threads).collect();
+    pub fn decide(
+        &mut self,
+        now_ns: u64,
+        topology: &Topology,
+        cpus: &[u32],
+        places: &[Place],
+        seen: &[Seen],
+    ) -> Orders {
+        let threads: Vec<Thread> = seen
+            .iter()
+            .filter(|s| s.cpus == cpus && !s.pinned)
+            .flat_map(threads)
+            .collect();
         let rooms = self.rooms(topology, cpus, places, seen);
         let decider = self.deciders.entry(cpus.to_vec()).or_default();
         decider.step(now_ns, &threads, &self.sharing, &rooms)
@@ -64,10 +75,15 @@ impl GroupRule {
         // A thread that has just changed nodes makes one of them look busy with others; the sum does not change by it.
         let all = places.iter().map(|p| busy(p) - own(p.node)).sum::<f64>().max(0.0);
         let each: f64 = others.iter().sum();
-        let now = others.iter().map(|o| o * all.min(each) / each.max(f64::MIN_POSITIVE));
+        let now = others
+            .iter()
+            .map(|o| o * all.min(each) / each.max(f64::MIN_POSITIVE));
         let smoothed = self.others.entry(cpus.to_vec()).or_default();
         smoothed.resize(places.len(), 0.0);
-        smoothed.iter_mut().zip(now).for_each(|(old, now)| *old += RECENT * (now - *old));
+        smoothed
+            .iter_mut()
+            .zip(now)
+            .for_each(|(old, now)| *old += RECENT * (now - *old));
         let room = |(place, others): (&Place, &f64)| Room {
             node: place.node,
             cpus: (place.threads as f64 - others.round()).max(0.0),

@@ -4,6 +4,7 @@ use super::thread_event::{Gain, ThreadEvent, ThreadsMoved};
 use super::view::{Seen, nothing_to_choose};
 use crate::options::ThreadMoves;
 use crate::topology::Topology;
+use nodewise_analysis::figures::percent;
 use nodewise_control::asym::{Application, Decision, Refused};
 use nodewise_enforce::Restored;
 use nodewise_machine::{NodeId, format_bytes};
@@ -16,7 +17,7 @@ const MOST: usize = 1 << 12;
 /// Totals of thread migration in a session.
 #[derive(Clone, Debug, Default)]
 pub struct ThreadSummary {
-    /// What decides.
+    /// The rule by which threads get nodes.
     pub(crate) rule: ThreadMoves,
     /// Number of decisions that were undone, because more accesses were remote afterwards.
     pub(crate) undone: u64,
@@ -183,7 +184,11 @@ impl ThreadSummary {
     }
 
     fn gain(&self) -> Gain {
-        match (self.rule, self.remote.unwrap_or_default(), self.moved.unwrap_or_default()) {
+        match (
+            self.rule,
+            self.remote.unwrap_or_default(),
+            self.moved.unwrap_or_default(),
+        ) {
             (ThreadMoves::Groups, (now, later), _) => Gain::Remote(now, later),
             (_, _, (before, after)) => Gain::Bandwidth(before, after),
         }
@@ -216,7 +221,7 @@ impl ThreadSummary {
             );
         }
         if let Some((now, _)) = self.remote {
-            out += &format!("; {:.1} % of the last samples remote", 100.0 * now);
+            out += &format!("; {} of the last samples remote", percent(now));
         }
         if self.undone > 0 {
             out += &format!("; {} times undone", self.undone);

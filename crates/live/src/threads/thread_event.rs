@@ -11,7 +11,7 @@ pub struct ThreadsMoved {
     pub from: String,
     /// The kernel's numbers of the nodes they run on now, as a list.
     pub to: String,
-    /// What was gained.
+    /// What the migration is expected to gain.
     pub gain: Gain,
     /// Whether it is a dry run: they would have migrated.
     pub dry: bool,

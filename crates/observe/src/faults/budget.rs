@@ -21,6 +21,8 @@ pub struct Interval {
     pub program_ns: f64,
     /// Our CPU time for processing what was reported.
     pub own_ns: f64,
+    /// Our CPU time for a sample, if it was measured on enough of them.
+    pub handling_ns: Option<f64>,
     /// CPU time, ours and the programs', that does not depend on what was reported.
     pub upkeep_ns: f64,
     /// Faults reported to us, including those of programs that are not observed.
@@ -69,36 +71,9 @@ pub struct Budget {
     /// Smoothed figures: faults per nanosecond of CPU time, hint faults among them, our own cost of a sample.
     density: f64,
     hints: f64,
-    handling: Handling,
+    handling_ns: f64,
     /// Upkeep per nanosecond of CPU time, smoothed.
     upkeep: f64,
-}
-
-/// Our own cost of a sample. What one look found is handled after it, and accounted for with the next one, which may have
-/// found nothing: so cost and samples are summed apart.
-#[derive(Clone, Copy, Debug)]
-struct Handling {
-    ns: f64,
-    samples: f64,
-}
-
-impl Handling {
-    fn new(sample_ns: f64) -> Self {
-        Self {
-            ns: sample_ns * FIRST_SAMPLES,
-            samples: FIRST_SAMPLES,
-        }
-    }
-
-    fn learn(&mut self, ns: f64, samples: f64) {
-        let kept = 0.5f64.powf(samples / REMEMBERED_SAMPLES);
-        self.ns = self.ns * kept + ns;
-        self.samples = self.samples * kept + samples;
-    }
-
-    fn each_ns(&self) -> f64 {
-        self.ns / self.samples
-    }
 }
 
 /// CPU time whose share may be saved, and overdrawn.
@@ -109,11 +84,10 @@ const MEMORY_NS: f64 = 4e9;
 const ASSUMED_DENSITY: f64 = 1e-5;
 /// The same for upkeep, of which much comes once an interval.
 const UPKEEP_MEMORY_NS: f64 = 4e9;
+/// Samples of one look from which on the cost of one is measured.
+pub(super) const MANY: u64 = 100;
 /// Share of the budget that is left for samples, however much upkeep takes.
 const LEAST_FOR_SAMPLES: f64 = 0.25;
-/// Samples whose assumed cost outweighs measurements at first, and samples over which it is smoothed.
-const FIRST_SAMPLES: f64 = 100.0;
-const REMEMBERED_SAMPLES: f64 = 4096.0;
 /// Periods are primes, so that they do not coincide with the regularity of a program.
 const PERIODS: [u64; 24] = [
     1, 2, 3, 5, 7, 11, 17, 23, 29, 37, 47, 61, 79, 101, 127, 167, 211, 263, 337, 431, 547, 1009, 2053, 4099,
@@ -140,7 +114,7 @@ impl Budget {
             seen_ns: 0.0,
             density: 0.0,
             hints: 0.0,
-            handling: Handling::new(costs.sample_ns),
+            handling_ns: costs.sample_ns,
             upkeep: 0.0,
         }
     }
@@ -220,7 +194,9 @@ impl Budget {
             self.seen_ns += seen;
             self.hints += seen / self.seen_ns.min(MEMORY_NS + seen) * (hints / seen - self.hints);
         }
-        self.handling.learn(interval.own_ns, interval.samples as f64);
+        if let Some(each) = interval.handling_ns {
+            self.handling_ns += 0.3 * (each - self.handling_ns);
+        }
         if interval.program_ns > 0.0 {
             let weight = interval.program_ns / (interval.program_ns + UPKEEP_MEMORY_NS);
             self.upkeep += weight * (interval.upkeep_ns / interval.program_ns - self.upkeep);
@@ -249,7 +225,7 @@ impl Budget {
     /// The whole cost of a reported fault, nanoseconds.
     #[must_use]
     pub fn sample_ns(&self) -> f64 {
-        self.costs.sample_ns + self.handling.each_ns()
+        self.costs.sample_ns + self.handling_ns
     }
 
     /// How faults are currently reported.
@@ -283,6 +259,7 @@ mod tests {
             budget.account(&Interval {
                 program_ns: 1e8,
                 own_ns: 20_000.0 + samples as f64 * HANDLING,
+                handling_ns: (samples >= 100).then_some(HANDLING),
                 samples,
                 open,
                 ..Interval::default()
@@ -349,6 +326,7 @@ mod tests {
             let rate = budget.account(&Interval {
                 program_ns: look.as_nanos() as f64,
                 own_ns: samples as f64 * handling_ns,
+                handling_ns: (samples >= 100).then_some(handling_ns),
                 upkeep_ns: look_ns,
                 samples,
                 hints: samples,

@@ -38,6 +38,9 @@ mod tests {
         let all = [slice(0, 9), slice(1, 1), slice(9, 0), slice(0, 0)];
         assert_eq!(bars(&all, 80), "▁▅█ ");
         assert_eq!(bars(&all, 2), "▂█");
-        assert_eq!((bars(&[], 80), bars(&all[..1], 0)), (String::new(), "▁".to_owned()));
+        assert_eq!(
+            (bars(&[], 80), bars(&all[..1], 0)),
+            (String::new(), "▁".to_owned())
+        );
     }
 }

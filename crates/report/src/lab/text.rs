@@ -160,7 +160,11 @@ impl Writer<'_> {
             let last = run.slices.last().map_or(0.0, |s| s.end_seconds);
             self.line(
                 out,
-                &format!("{:names$}  local over {last:.0} s  {}", run.name(), bars(&run.slices, width)),
+                &format!(
+                    "{:names$}  local over {last:.0} s  {}",
+                    run.name(),
+                    bars(&run.slices, width)
+                ),
             );
         }
     }

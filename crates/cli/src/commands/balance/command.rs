@@ -9,8 +9,8 @@ use nodewise_enforce::{Binding, Holder, Host, Options, PageSize, Plan, Request, 
 use nodewise_linux::child::{self, Forwarding, shell_status};
 use nodewise_linux::clock;
 use nodewise_linux::mark;
-use nodewise_linux::privileges;
 use nodewise_linux::mempolicy::decline_balancing;
+use nodewise_linux::privileges;
 use nodewise_linux::signals::{SIGUSR1, SIGUSR2};
 use nodewise_live::{Event, Session, Status, Subscriber, Target, Topology};
 use std::ffi::OsString;

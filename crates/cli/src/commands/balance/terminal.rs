@@ -60,10 +60,18 @@ impl Terminal {
 fn tell_threads(at: Duration, moved: &ThreadsMoved) {
     let gain = match moved.gain {
         Gain::Bandwidth(before, after) => {
-            format!("weighted bandwidth {:.1} to {:.1} GB/s", before / 1e3, after / 1e3)
+            format!(
+                "weighted bandwidth {:.1} to {:.1} GB/s",
+                before / 1e3,
+                after / 1e3
+            )
         }
         Gain::Remote(now, later) => {
-            format!("{:.0} % of the samples remote, {:.0} % once memory has followed", 100.0 * now, 100.0 * later)
+            format!(
+                "{:.0} % of the samples remote, {:.0} % once memory has followed",
+                100.0 * now,
+                100.0 * later
+            )
         }
     };
     if moved.from == moved.to {

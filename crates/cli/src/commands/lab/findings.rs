@@ -1,7 +1,9 @@
 //! Converts the results of a laboratory to the form of the report.
 
 use nodewise_lab::{Experiment, GuestRun, ObjectSeen, Session, SliceSeen, Virtual};
-use nodewise_report::lab::{self as report, Balance, Counts, Node, Object, Placement, Results, Run, SCHEMA, Slice};
+use nodewise_report::lab::{
+    self as report, Balance, Counts, Node, Object, Placement, Results, Run, SCHEMA, Slice,
+};
 use std::ffi::OsString;
 
 pub fn of(machine: &Virtual, asked: &Experiment, session: &Session) -> report::Experiment {
