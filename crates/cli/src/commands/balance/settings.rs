@@ -57,6 +57,7 @@ pub fn target(arguments: &Arguments) -> anyhow::Result<Target> {
 /// Options of the live loop.
 pub fn options(arguments: &Arguments) -> Options {
     let defaults = Options::default();
+    let move_threads = arguments.move_threads.of(arguments.machine.is_some());
     Options {
         policy: arguments.policy.clone().unwrap_or(defaults.policy),
         interval: arguments.interval,
@@ -68,8 +69,9 @@ pub fn options(arguments: &Arguments) -> Options {
         scan_period: arguments.scan_period,
         freeze: arguments.freeze,
         dry_run: arguments.dry_run,
-        move_threads: arguments.move_threads.of(arguments.machine.is_some()),
-        bound: arguments.bind != Binding::None,
+        move_threads,
+        // Under AsymSched a binding says where threads begin; otherwise it is there to stay.
+        bound: arguments.bind != Binding::None && move_threads == ThreadMoves::Asym,
         restore: arguments.restore,
     }
 }
