@@ -82,6 +82,7 @@ typedef struct vcpu {
 static vcpu *vcpus[VCPUS];
 static _Atomic uint64_t clock_of_pages;
 static _Atomic uint64_t begins;
+static bool counting; /* between a begin and an end; guarded by `writing` */
 static pthread_mutex_t writing = PTHREAD_MUTEX_INITIALIZER;
 static int rows_file = -1;
 
@@ -291,7 +292,7 @@ static void flushes(unsigned which, void *unused) {
 
 static void write_all(unsigned which, bool slice, uint64_t number) {
     uint64_t begun = atomic_load(&begins);
-    for (unsigned i = 0; i < VCPUS && begun; i++)
+    for (unsigned i = 0; i < VCPUS && counting; i++)
         if (vcpus[i] && atomic_load_explicit(&vcpus[i]->begun, memory_order_acquire) == begun)
             write_counters(i, vcpus[i], slice);
     nw_row row = {.kind = slice ? NW_ROW_SLICE : NW_ROW_END, .vcpu = which, .number = slice ? number : begun - 1};
@@ -321,10 +322,14 @@ static void mark(unsigned which, qemu_plugin_meminfo_t info, uint64_t address, v
     case NW_MARK_BEGIN:
         row.kind = NW_ROW_BEGIN;
         row.number = atomic_fetch_add(&begins, 1);
+        counting = true;
         forget(own, row.number + 1);
         write_rows(&row, 1);
         break;
-    case NW_MARK_END: write_all(which, false, 0); break;
+    case NW_MARK_END:
+        write_all(which, false, 0);
+        counting = false; /* what comes now belongs to no slice */
+        break;
     case NW_MARK_SLICE: write_all(which, true, address % (1u << PAGE_SHIFT)); break;
     }
     pthread_mutex_unlock(&writing);

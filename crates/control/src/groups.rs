@@ -17,7 +17,7 @@ pub use assignment::{Room, Thread};
 pub use judge::{Judge, Verdict};
 pub use sharing::Sharing;
 
-use assignment::{Assignment, Cost, assign};
+use assignment::{Assignment, Cost, assign, overfull};
 use judge::ENOUGH;
 use nodewise_machine::NodeId;
 use std::collections::{BTreeMap, BTreeSet};
@@ -34,8 +34,17 @@ const CONFIRMED: u32 = 2;
 pub enum Order {
     /// Bind each of these threads to its node.
     Bind(BTreeMap<u32, NodeId>),
-    /// Give all threads back the CPUs that they had: what was done made it worse.
-    Release,
+    /// Give all threads back the CPUs that they had.
+    Release(Why),
+}
+
+/// Why a decision is taken back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Why {
+    /// More accesses were remote afterwards than before.
+    MoreRemote,
+    /// Its threads wait for CPUs of their nodes, while other nodes have CPUs left: more of them are at work now.
+    Overfull,
 }
 
 /// The orders of a step, by process.
@@ -55,6 +64,8 @@ pub struct Groups {
     judges: BTreeMap<u32, Judge>,
     /// Steps in a row in which a process would gain.
     gaining: BTreeMap<u32, u32>,
+    /// Steps in a row in which a process had bound threads on an overfull node.
+    waiting: BTreeMap<u32, u32>,
 }
 
 impl Groups {
@@ -64,12 +75,21 @@ impl Groups {
         let processes: BTreeSet<u32> = threads.iter().map(|t| t.process).collect();
         self.judges.retain(|process, _| processes.contains(process));
         self.gaining.retain(|process, _| processes.contains(process));
+        self.waiting.retain(|process, _| processes.contains(process));
+        let overfull = overfull(threads, rooms);
         let mut orders = Orders::default();
         for process in &processes {
             let own = || threads.iter().filter(|t| t.process == *process);
             let judge = self.judges.entry(*process).or_default();
+            let waits = own().any(|t| t.bound.is_some_and(|node| overfull.contains(&node)));
+            let waited = self.waiting.entry(*process).or_default();
+            *waited = if waits { *waited + 1 } else { 0 };
             if judge.look(now_ns, own()) == Verdict::Worse {
-                orders.of.insert(*process, Order::Release);
+                orders.of.insert(*process, Order::Release(Why::MoreRemote));
+            } else if *waited >= CONFIRMED {
+                *waited = 0;
+                judge.released(now_ns);
+                orders.of.insert(*process, Order::Release(Why::Overfull));
             }
         }
         let cost = Cost::new(threads, sharing);

@@ -48,6 +48,8 @@ pub struct Status {
     pub dry: bool,
     /// Largest share of run time that migration may take.
     pub budget: f64,
+    /// Share of the programs' CPU time that observing may take.
+    pub observe: f64,
     /// Time since the session began.
     pub seconds: f64,
     /// Number of decisions made.
@@ -102,6 +104,7 @@ impl Status {
             nodes: topology.machine.node_count(),
             dry,
             budget: options.budget,
+            observe: options.observe,
             seconds: 0.0,
             intervals: 0,
             would_move: 0,
@@ -236,7 +239,7 @@ impl Status {
             moved, self.seconds, self.policy, self.ledger.ping_pongs, self.ledger.multiple,
         );
         out += &format!(
-            "local accesses (from {} samples): first interval {}, last interval {}; migrating {} {:.2} % of the run time ({:.0} % allowed), observing {:.2} % of the CPU time\n",
+            "local accesses (from {} samples): first interval {}, last interval {}; migrating {} {:.2} % of the run time ({:.0} % allowed), observing {:.2} % of the CPU time ({:.0} % allowed beyond the start)\n",
             self.figures.hints + self.figures.unknown,
             local(self.first),
             local(self.last),
@@ -244,6 +247,7 @@ impl Status {
             100.0 * self.budget_used(),
             100.0 * self.budget,
             100.0 * self.figures.cost,
+            100.0 * self.observe,
         );
         if let Some(stalls) = self.stalls {
             out += &format!(

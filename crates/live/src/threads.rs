@@ -26,7 +26,7 @@ use groups::GroupRule;
 use loads::Sampled;
 use nodewise_control::Interval;
 use nodewise_control::asym::{Decision, FullMigration, Scheduler, Settings};
-use nodewise_control::groups::{Order, Orders};
+use nodewise_control::groups::{Order, Orders, Why};
 use nodewise_enforce::Affinities;
 use nodewise_linux::{Host, clock};
 use nodewise_machine::NodeId;
@@ -306,19 +306,19 @@ impl ThreadScheduler {
             };
             match order {
                 Order::Bind(nodes) => self.bind_all(topology, one, &nodes, turned),
-                Order::Release => self.release(one),
+                Order::Release(why) => self.release(one, why),
             }
         }
     }
 
     /// Gives the threads of a process back the CPUs that they had.
-    fn release(&mut self, one: &Seen) {
+    fn release(&mut self, one: &Seen, why: Why) {
         if self.dry {
             self.supposed.retain(|tid, _| !one.all.contains(tid));
         } else {
             self.affinities.release(&self.host, one.pid);
         }
-        self.summary.report_undone(one);
+        self.summary.report_undone(one, why);
     }
 
     fn enact(&mut self, topology: &Topology, decision: &Decision, seen: &mut [Seen], turned: &mut Turned) {
@@ -408,7 +408,8 @@ impl ThreadScheduler {
     /// Ends the session; restores affinity masks, if that is asked for.
     pub fn leave(&mut self, pids: &[u32]) {
         self.let_go(|_| true);
-        if self.restore && !self.dry {
+        // What was done unasked is undone; the kernel's balancing keeps threads near their memory from here on.
+        if (self.restore || matches!(self.rule, Rule::Groups(_))) && !self.dry {
             self.summary.restored = Some(self.affinities.restore(&self.host, pids));
         }
     }

@@ -2,7 +2,7 @@
 
 use super::sharing::Sharing;
 use nodewise_machine::NodeId;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// What an access that is remote only until memory has followed weighs, beside one that stays remote.
 const FOLLOWS: f64 = 0.25;
@@ -192,7 +192,8 @@ impl Load {
         } else {
             (demand.iter().sum::<f64>() / cpus).max(1.0)
         };
-        let nodes = rooms.iter().map(|r| r.node.index() + 1).max().unwrap_or(0);
+        let used = rooms.iter().map(|r| r.node).chain(threads.iter().map(|t| t.node));
+        let nodes = used.map(|node| node.index() + 1).max().unwrap_or(0);
         let mut most = vec![0.0; nodes];
         for room in rooms {
             // Work does not divide evenly: with more threads than CPUs, half a thread more is no imbalance.
@@ -243,6 +244,16 @@ impl Load {
             .copied()
             .max_by(|a, b| left(a).total_cmp(&left(b)))
     }
+}
+
+/// Nodes with more work than they have room for, by a thread at least, while there is room for one elsewhere.
+pub(super) fn overfull(threads: &[Thread], rooms: &[Room]) -> BTreeSet<NodeId> {
+    let nodes: Vec<NodeId> = threads.iter().map(|t| t.node).collect();
+    let load = Load::of(threads, rooms, &nodes);
+    let excess = |n: &NodeId| load.taken[n.index()] - load.most[n.index()];
+    let room = load.open.iter().any(|n| excess(n) <= LEAST - 1.0);
+    let full = load.open.iter().filter(|n| excess(n) >= 1.0 - LEAST);
+    if room { full.copied().collect() } else { BTreeSet::new() }
 }
 
 /// The best assignment found: from where threads are and from an empty machine, improved by moves and exchanges. None

@@ -59,6 +59,13 @@ impl Judge {
         self.decisions += 1;
     }
 
+    /// Records that a decision was taken back because its nodes became overfull.
+    pub fn released(&mut self, now_ns: u64) {
+        self.pending = None;
+        self.until_ns = now_ns + (BACKS_OFF_NS << self.decisions.min(DOUBLINGS));
+        self.decisions += 1;
+    }
+
     /// Judges the last decision once it has settled.
     pub fn look<'a>(&mut self, now_ns: u64, threads: impl Iterator<Item = &'a Thread>) -> Verdict {
         let Some((at, before)) = self.pending.filter(|(at, _)| now_ns >= at + SETTLES_NS) else {

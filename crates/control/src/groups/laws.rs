@@ -46,7 +46,7 @@ fn shared(groups: &[&[u32]]) -> Sharing {
 fn bound(orders: &Orders, threads: &[Thread]) -> Vec<Option<u32>> {
     let of = |t: &Thread| match orders.of.get(&t.process)? {
         Order::Bind(nodes) => nodes.get(&t.number).map(|n| n.0),
-        Order::Release => None,
+        Order::Release(_) => None,
     };
     threads.iter().map(of).collect()
 }
@@ -171,7 +171,7 @@ fn what_made_it_worse_is_undone_and_not_soon_repeated() {
     }
     assert_eq!(
         groups.step(9 * SECOND, &worse, &sharing, &rooms).of[&1],
-        Order::Release
+        Order::Release(Why::MoreRemote)
     );
     for second in 10..39 {
         assert_eq!(
@@ -180,6 +180,26 @@ fn what_made_it_worse_is_undone_and_not_soon_repeated() {
             "{second}"
         );
     }
+}
+
+#[test]
+fn threads_that_wait_for_cpus_of_their_node_are_let_go_where_others_have_some() {
+    // Four threads inherited the binding of one that worked alone when it was bound.
+    let bound = |count: u32| -> Vec<Thread> {
+        let all = threads(&vec![(1, 0, &[99.0, 0.0][..]); count as usize]);
+        let each = |t: Thread| Thread {
+            bound: Some(NodeId(0)),
+            ..t
+        };
+        all.into_iter().map(each).collect()
+    };
+    let (mut groups, sharing, rooms) = (Groups::default(), shared(&[&[0, 1, 2, 3]]), rooms(&[2, 2]));
+    for second in 0..4 {
+        assert_eq!(groups.step(second * SECOND, &bound(2), &sharing, &rooms).of, BTreeMap::new());
+    }
+    assert_eq!(groups.step(4 * SECOND, &bound(4), &sharing, &rooms).of, BTreeMap::new());
+    let orders = groups.step(5 * SECOND, &bound(4), &sharing, &rooms);
+    assert_eq!(orders.of[&1], Order::Release(Why::Overfull));
 }
 
 #[test]

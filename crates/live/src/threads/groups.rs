@@ -67,8 +67,9 @@ impl GroupRule {
             let here = topology.cpus(place.node).iter().map(|c| c.0);
             self.busy.of(here.filter(|c| cpus.contains(c)))
         };
+        let placed = || seen.iter().filter(|s| s.cpus == cpus && !s.pinned);
         let own = |node| -> f64 {
-            let here = seen.iter().flat_map(|s| &s.threads).filter(|t| t.node == node);
+            let here = placed().flat_map(|s| &s.threads).filter(|t| t.node == node);
             here.map(|t| t.load).sum()
         };
         let others: Vec<f64> = places.iter().map(|p| (busy(p) - own(p.node)).max(0.0)).collect();

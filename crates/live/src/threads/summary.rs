@@ -6,6 +6,7 @@ use crate::options::ThreadMoves;
 use crate::topology::Topology;
 use nodewise_analysis::figures::percent;
 use nodewise_control::asym::{Application, Decision, Refused};
+use nodewise_control::groups::Why;
 use nodewise_enforce::Restored;
 use nodewise_machine::{NodeId, format_bytes};
 use nodewise_placement::asym;
@@ -120,10 +121,14 @@ impl ThreadSummary {
     }
 
     /// Records that the threads of a process have their CPUs back.
-    pub(super) fn report_undone(&mut self, one: &Seen) {
+    pub(super) fn report_undone(&mut self, one: &Seen, why: Why) {
         self.undone += 1;
+        let why = match why {
+            Why::MoreRemote => "more of its accesses were remote than before",
+            Why::Overfull => "they waited for CPUs of their nodes, and others had some left",
+        };
         self.notice(format!(
-            "process {} ({}): its threads have the CPUs back that they had: more of its accesses were remote than before",
+            "process {} ({}): its threads have the CPUs back that they had: {why}",
             one.pid, one.name
         ));
     }
