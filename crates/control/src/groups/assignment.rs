@@ -253,7 +253,11 @@ pub(super) fn overfull(threads: &[Thread], rooms: &[Room]) -> BTreeSet<NodeId> {
     let excess = |n: &NodeId| load.taken[n.index()] - load.most[n.index()];
     let room = load.open.iter().any(|n| excess(n) <= LEAST - 1.0);
     let full = load.open.iter().filter(|n| excess(n) >= 1.0 - LEAST);
-    if room { full.copied().collect() } else { BTreeSet::new() }
+    if room {
+        full.copied().collect()
+    } else {
+        BTreeSet::new()
+    }
 }
 
 /// The best assignment found: from where threads are and from an empty machine, improved by moves and exchanges. None

@@ -195,9 +195,15 @@ fn threads_that_wait_for_cpus_of_their_node_are_let_go_where_others_have_some() 
     };
     let (mut groups, sharing, rooms) = (Groups::default(), shared(&[&[0, 1, 2, 3]]), rooms(&[2, 2]));
     for second in 0..4 {
-        assert_eq!(groups.step(second * SECOND, &bound(2), &sharing, &rooms).of, BTreeMap::new());
+        assert_eq!(
+            groups.step(second * SECOND, &bound(2), &sharing, &rooms).of,
+            BTreeMap::new()
+        );
     }
-    assert_eq!(groups.step(4 * SECOND, &bound(4), &sharing, &rooms).of, BTreeMap::new());
+    assert_eq!(
+        groups.step(4 * SECOND, &bound(4), &sharing, &rooms).of,
+        BTreeMap::new()
+    );
     let orders = groups.step(5 * SECOND, &bound(4), &sharing, &rooms);
     assert_eq!(orders.of[&1], Order::Release(Why::Overfull));
 }
