@@ -51,36 +51,90 @@ typedef struct pattern {
 
 #define S(bytes, node) {(bytes) * MB, node}
 /* Two threads that share a segment; where they begin, and where it is. */
-#define PAIR(first, second, at) {2, 1, {{first, 1, 0}, {second, 1, 0}}, {S(16, at)}}
-#define ALONE(on, at) {1, 1, {{on, 1, 0}}, {S(16, at)}}
+#define PAIR(first, second, at)                              \
+    {                                                        \
+        2, 1, {{first, 1, 0}, {second, 1, 0}}, { S(16, at) } \
+    }
+#define ALONE(on, at)                     \
+    {                                     \
+        1, 1, {{on, 1, 0}}, { S(16, at) } \
+    }
 
 static const pattern patterns[] = {
-    {"wrong-node", "two processes of two threads, each on the other's node", 2, {PAIR(0, 0, 1), PAIR(1, 1, 0)}, .works = 0},
-    {"spread", "two processes of two threads that share memory, spread over both nodes", 2, {PAIR(0, 1, 0), PAIR(0, 1, 1)}, .works = 0},
+    {"wrong-node",
+     "two processes of two threads, each on the other's node",
+     2,
+     {PAIR(0, 0, 1), PAIR(1, 1, 0)},
+     .works = 0},
+    {"spread",
+     "two processes of two threads that share memory, spread over both nodes",
+     2,
+     {PAIR(0, 1, 0), PAIR(0, 1, 1)},
+     .works = 0},
     {"spread-wrong", "the same, both processes' memory on one node", 2, {PAIR(0, 1, 0), PAIR(0, 1, 0)}, .works = 0},
     {"placed", "two processes of two threads, all of it local", 2, {PAIR(0, 0, 0), PAIR(1, 1, 1)}, .works = 0},
-    {"own", "four threads with memory of their own, all of it local", 1,
-     {{4, 4, {{0, 1, 0}, {0, 2, 0}, {1, 4, 0}, {1, 8, 0}}, {S(8, 0), S(8, 0), S(8, 1), S(8, 1)}}}, .works = 0},
-    {"master", "four threads with memory of their own, touched first by the master", 1,
-     {{4, 4, {{0, 1, 0}, {0, 2, 0}, {1, 4, 0}, {1, 8, 0}}, {S(8, 0), S(8, 0), S(8, 0), S(8, 0)}}}, .works = 0},
-    {"two-masters", "two processes of two threads with memory of their own, all on node 0", 2,
-     {{2, 2, {{0, 1, 0}, {1, 2, 0}}, {S(8, 0), S(8, 0)}}, {2, 2, {{0, 1, 0}, {1, 2, 0}}, {S(8, 0), S(8, 0)}}}, .works = 0},
-    {"pairs", "four threads of one process, of which two and two share memory, spread", 1,
-     {{4, 2, {{0, 1, 0}, {1, 1, 0}, {0, 2, 0}, {1, 2, 0}}, {S(16, 0), S(16, 1)}}}, .works = 0},
-    {"shared", "four threads that share all memory, on node 0", 1,
-     {{4, 1, {{0, 1, 0}, {0, 1, 0}, {1, 1, 0}, {1, 1, 0}}, {S(32, 0)}}}, .works = 0},
-    {"phases", "four threads with memory of their own; at half-time each takes another's", 1,
-     {{4, 4, {{0, 1, 4}, {0, 2, 8}, {1, 4, 1}, {1, 8, 2}}, {S(8, 0), S(8, 0), S(8, 1), S(8, 1)}}}, .works = 0},
-    {"four-programs", "four programs of one thread, each on the wrong node", 4, {ALONE(0, 1), ALONE(0, 1), ALONE(1, 0), ALONE(1, 0)}, .works = 0},
-    {"pool", "a server: four workers with sessions of their own, accepted on node 0, often waiting", 1,
-     {{4, 8, {{0, 0x11, 0}, {0, 0x22, 0}, {1, 0x44, 0}, {1, 0x88, 0}}, {S(4, 0), S(4, 0), S(4, 0), S(4, 0), S(4, 0), S(4, 0), S(4, 0), S(4, 0)}}},
-     .works = 0.02, .rests = 0.01},
-    {"idle", "wrong-node, idle for two seconds after every two", 2, {PAIR(0, 0, 1), PAIR(1, 1, 0)}, .works = 2, .rests = 2},
+    {"own",
+     "four threads with memory of their own, all of it local",
+     1,
+     {{4, 4, {{0, 1, 0}, {0, 2, 0}, {1, 4, 0}, {1, 8, 0}}, {S(8, 0), S(8, 0), S(8, 1), S(8, 1)}}},
+     .works = 0},
+    {"master",
+     "four threads with memory of their own, touched first by the master",
+     1,
+     {{4, 4, {{0, 1, 0}, {0, 2, 0}, {1, 4, 0}, {1, 8, 0}}, {S(8, 0), S(8, 0), S(8, 0), S(8, 0)}}},
+     .works = 0},
+    {"two-masters",
+     "two processes of two threads with memory of their own, all on node 0",
+     2,
+     {{2, 2, {{0, 1, 0}, {1, 2, 0}}, {S(8, 0), S(8, 0)}}, {2, 2, {{0, 1, 0}, {1, 2, 0}}, {S(8, 0), S(8, 0)}}},
+     .works = 0},
+    {"pairs",
+     "four threads of one process, of which two and two share memory, spread",
+     1,
+     {{4, 2, {{0, 1, 0}, {1, 1, 0}, {0, 2, 0}, {1, 2, 0}}, {S(16, 0), S(16, 1)}}},
+     .works = 0},
+    {"shared",
+     "four threads that share all memory, on node 0",
+     1,
+     {{4, 1, {{0, 1, 0}, {0, 1, 0}, {1, 1, 0}, {1, 1, 0}}, {S(32, 0)}}},
+     .works = 0},
+    {"phases",
+     "four threads with memory of their own; at half-time each takes another's",
+     1,
+     {{4, 4, {{0, 1, 4}, {0, 2, 8}, {1, 4, 1}, {1, 8, 2}}, {S(8, 0), S(8, 0), S(8, 1), S(8, 1)}}},
+     .works = 0},
+    {"four-programs",
+     "four programs of one thread, each on the wrong node",
+     4,
+     {ALONE(0, 1), ALONE(0, 1), ALONE(1, 0), ALONE(1, 0)},
+     .works = 0},
+    {"pool",
+     "a server: four workers with sessions of their own, accepted on node 0, often waiting",
+     1,
+     {{4,
+       8,
+       {{0, 0x11, 0}, {0, 0x22, 0}, {1, 0x44, 0}, {1, 0x88, 0}},
+       {S(4, 0), S(4, 0), S(4, 0), S(4, 0), S(4, 0), S(4, 0), S(4, 0), S(4, 0)}}},
+     .works = 0.02,
+     .rests = 0.01},
+    {"idle",
+     "wrong-node, idle for two seconds after every two",
+     2,
+     {PAIR(0, 0, 1), PAIR(1, 1, 0)},
+     .works = 2,
+     .rests = 2},
     {"huge", "wrong-node, with huge pages", 2, {PAIR(0, 0, 1), PAIR(1, 1, 0)}, .huge = true},
-    {"full", "master, with room for half of what should move", 1,
-     {{4, 4, {{0, 1, 0}, {0, 2, 0}, {1, 4, 0}, {1, 8, 0}}, {S(32, 0), S(32, 0), S(32, 0), S(32, 0)}}}, .left_on_1 = 64 * MB},
-    {"crowded", "two processes of four threads that share memory, spread over four CPUs", 2,
-     {{4, 1, {{0, 1, 0}, {1, 1, 0}, {0, 1, 0}, {1, 1, 0}}, {S(16, 0)}}, {4, 1, {{0, 1, 0}, {1, 1, 0}, {0, 1, 0}, {1, 1, 0}}, {S(16, 1)}}}, .works = 0},
+    {"full",
+     "master, with room for half of what should move",
+     1,
+     {{4, 4, {{0, 1, 0}, {0, 2, 0}, {1, 4, 0}, {1, 8, 0}}, {S(32, 0), S(32, 0), S(32, 0), S(32, 0)}}},
+     .left_on_1 = 64 * MB},
+    {"crowded",
+     "two processes of four threads that share memory, spread over four CPUs",
+     2,
+     {{4, 1, {{0, 1, 0}, {1, 1, 0}, {0, 1, 0}, {1, 1, 0}}, {S(16, 0)}},
+      {4, 1, {{0, 1, 0}, {1, 1, 0}, {0, 1, 0}, {1, 1, 0}}, {S(16, 1)}}},
+     .works = 0},
 };
 enum { PATTERNS = sizeof patterns / sizeof *patterns };
 
@@ -193,8 +247,9 @@ static int run_process(void) {
     }
     struct rusage used;
     getrusage(RUSAGE_SELF, &used);
-    printf("work %lu cpu %.3f\n", all, (double)(used.ru_utime.tv_sec + used.ru_stime.tv_sec) +
-                                         (double)(used.ru_utime.tv_usec + used.ru_stime.tv_usec) * 1e-6);
+    printf("work %lu cpu %.3f\n", all,
+           (double)(used.ru_utime.tv_sec + used.ru_stime.tv_sec) +
+               (double)(used.ru_utime.tv_usec + used.ru_stime.tv_usec) * 1e-6);
     return 0;
 }
 

@@ -111,7 +111,8 @@ static void write_rows(const nw_row *rows, size_t count) {
  * next slice's. */
 static nw_row sliced(unsigned which, counter *at) {
     uint64_t reads = *(volatile uint64_t *)&at->reads, writes = *(volatile uint64_t *)&at->writes;
-    nw_row row = {NW_ROW_PAGE, which, 0, at->page, at->frame, reads - at->sliced_reads, writes - at->sliced_writes, at->seen};
+    nw_row row = {NW_ROW_PAGE, which, 0, at->page, at->frame, reads - at->sliced_reads, writes - at->sliced_writes,
+                  at->seen};
     at->sliced_reads = reads;
     at->sliced_writes = writes;
     return row;
