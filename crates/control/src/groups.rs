@@ -29,6 +29,10 @@ const WORTH: f64 = 0.05;
 /// the first word.
 const CONFIRMED: u32 = 2;
 
+/// The same where threads would only go to their memory, which the kernel may be moving to them: both at once pass each
+/// other.
+const PATIENT: u32 = 6;
+
 /// What is to be done with the threads of a process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Order {
@@ -135,7 +139,9 @@ impl Groups {
         }
         let sure = self.gaining.entry(process).or_default();
         *sure = if gains { *sure + 1 } else { 0 };
-        if *sure >= CONFIRMED {
+        let parted = now.remote_later - then.remote_later >= WORTH;
+        let stays = own().all(|(t, to)| t.node == *to);
+        if *sure >= if parted || stays { CONFIRMED } else { PATIENT } {
             self.gaining.remove(&process);
             judge.acted(now_ns, own().map(|(t, _)| t));
             let nodes = own().map(|(t, to)| (t.number, *to)).collect();
