@@ -72,6 +72,8 @@ pub struct Budget {
     density: f64,
     hints: f64,
     handling_ns: f64,
+    /// The longest period that is chosen.
+    longest: u64,
     /// Upkeep per nanosecond of CPU time, smoothed.
     upkeep: f64,
 }
@@ -80,6 +82,8 @@ pub struct Budget {
 const SAVED_NS: f64 = 1e9;
 /// CPU time over which figures are smoothed: the kernel scans once a second at most, and faults come in bursts after it.
 const MEMORY_NS: f64 = 4e9;
+/// Longest period of running programs: a page that is reported more rarely is never judged, and pauses keep the budget.
+const LONGEST_OF_RUNNING: u64 = 7;
 /// Faults per nanosecond of CPU time that running programs are assumed to make at first.
 const ASSUMED_DENSITY: f64 = 1e-5;
 /// The same for upkeep, of which much comes once an interval.
@@ -115,6 +119,7 @@ impl Budget {
             density: 0.0,
             hints: 0.0,
             handling_ns: costs.sample_ns,
+            longest: PERIODS[PERIODS.len() - 1],
             upkeep: 0.0,
         }
     }
@@ -123,6 +128,7 @@ impl Budget {
     /// burst would otherwise cost seconds of the budget where a sample is expensive.
     pub fn expect_bursts(&mut self) {
         self.density = ASSUMED_DENSITY;
+        self.longest = LONGEST_OF_RUNNING;
         self.rate.period = self.fitting();
     }
 
@@ -212,8 +218,8 @@ impl Budget {
         let fits = |period: &u64| cost(*period) <= share;
         PERIODS
             .into_iter()
-            .find(fits)
-            .unwrap_or(PERIODS[PERIODS.len() - 1])
+            .find(|period| fits(period) || *period >= self.longest)
+            .unwrap_or(self.longest)
     }
 
     /// The cost so far as a share of the program's CPU time; `None` before it used any.
