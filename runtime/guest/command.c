@@ -87,13 +87,18 @@ static pid_t start(const nw_plan *plan, const nw_run *run, int output, int error
     _exit(errno == ENOENT ? 127 : 126);
 }
 
+static sigset_t child_ends(void) {
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGCHLD);
+    return set;
+}
+
 /* Until the command ends; its slices are marked meanwhile, and their ends said, in nanoseconds since `began`. */
 static int wait_for(pid_t child, int slice_ms, int number, uint64_t began) {
     const uint64_t slice = (uint64_t)slice_ms * 1000000;
     int status = 0, slices = 0;
-    sigset_t child_ends;
-    sigemptyset(&child_ends);
-    sigaddset(&child_ends, SIGCHLD);
+    const sigset_t wakes = child_ends();
     for (uint64_t next = began + slice;;) {
         pid_t ended = waitpid(child, &status, slice ? WNOHANG : 0);
         if (ended == child)
@@ -105,7 +110,7 @@ static int wait_for(pid_t child, int slice_ms, int number, uint64_t began) {
         uint64_t now = nw_clock(CLOCK_MONOTONIC);
         if (now < next) {
             uint64_t left = next - now;
-            sigtimedwait(&child_ends, NULL, &(struct timespec){(time_t)(left / 1000000000), (long)(left % 1000000000)});
+            sigtimedwait(&wakes, NULL, &(struct timespec){(time_t)(left / 1000000000), (long)(left % 1000000000)});
             continue;
         }
         nw_mark_slice(slices++);
@@ -179,10 +184,8 @@ void nw_command_run(const nw_plan *plan, int number) {
     if (nw_write_text("/proc/sys/kernel/numa_balancing", run->balancing ? "1" : "0") != 0 && run->balancing)
         nw_fail("this kernel has no NUMA balancing");
     int output = pumped(nw_output), errors = pumped(nw_errors);
-    sigset_t child_ends;
-    sigemptyset(&child_ends);
-    sigaddset(&child_ends, SIGCHLD);
-    sigprocmask(SIG_BLOCK, &child_ends, NULL); /* the end of a child wakes wait_for */
+    const sigset_t wakes = child_ends();
+    sigprocmask(SIG_BLOCK, &wakes, NULL); /* for wait_for, which waits for them */
     nw_say("begin %d", number);
     nw_mark_run(number);
     read_counters(&before);

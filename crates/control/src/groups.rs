@@ -14,11 +14,10 @@ mod sharing;
 mod laws;
 
 pub use assignment::{Room, Thread};
-pub use judge::{Judge, Verdict};
 pub use sharing::Sharing;
 
-use assignment::{Assignment, Cost, assign, overfull};
-use judge::ENOUGH;
+use assignment::{Cost, assign, overfull};
+use judge::{ENOUGH, Judge, Verdict};
 use nodewise_machine::NodeId;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -28,7 +27,6 @@ const WORTH: f64 = 0.05;
 /// Steps in a row in which that gain must be there: the kernel's own balancing, which may be about to do the same, has
 /// the first word.
 const CONFIRMED: u32 = 2;
-
 /// The same where threads would only go to their memory, which the kernel may be moving to them: both at once pass each
 /// other.
 const PATIENT: u32 = 6;
@@ -65,11 +63,17 @@ pub struct Orders {
 /// Decides once an interval which threads are bound to which nodes.
 #[derive(Clone, Debug, Default)]
 pub struct Groups {
-    judges: BTreeMap<u32, Judge>,
-    /// Steps in a row in which a process would gain.
-    gaining: BTreeMap<u32, u32>,
-    /// Steps in a row in which a process had bound threads on an overfull node.
-    waiting: BTreeMap<u32, u32>,
+    processes: BTreeMap<u32, Process>,
+}
+
+/// What is remembered of a process.
+#[derive(Clone, Debug, Default)]
+struct Process {
+    judge: Judge,
+    /// Steps in a row in which it would gain.
+    gaining: u32,
+    /// Steps in a row in which it had bound threads on an overfull node.
+    waiting: u32,
 }
 
 impl Groups {
@@ -77,22 +81,19 @@ impl Groups {
     /// Threads that are not to be moved are not among them.
     pub fn step(&mut self, now_ns: u64, threads: &[Thread], sharing: &Sharing, rooms: &[Room]) -> Orders {
         let processes: BTreeSet<u32> = threads.iter().map(|t| t.process).collect();
-        self.judges.retain(|process, _| processes.contains(process));
-        self.gaining.retain(|process, _| processes.contains(process));
-        self.waiting.retain(|process, _| processes.contains(process));
+        self.processes.retain(|process, _| processes.contains(process));
         let overfull = overfull(threads, rooms);
         let mut orders = Orders::default();
         for process in &processes {
             let own = || threads.iter().filter(|t| t.process == *process);
-            let judge = self.judges.entry(*process).or_default();
+            let known = self.processes.entry(*process).or_default();
             let waits = own().any(|t| t.bound.is_some_and(|node| overfull.contains(&node)));
-            let waited = self.waiting.entry(*process).or_default();
-            *waited = if waits { *waited + 1 } else { 0 };
-            if judge.look(now_ns, own()) == Verdict::Worse {
+            known.waiting = if waits { known.waiting + 1 } else { 0 };
+            if known.judge.look(now_ns, own()) == Verdict::Worse {
                 orders.of.insert(*process, Order::Release(Why::MoreRemote));
-            } else if *waited >= CONFIRMED {
-                *waited = 0;
-                judge.released(now_ns);
+            } else if known.waiting >= CONFIRMED {
+                known.waiting = 0;
+                known.judge.released(now_ns);
                 orders.of.insert(*process, Order::Release(Why::Overfull));
             }
         }
@@ -100,13 +101,11 @@ impl Groups {
         let Some(best) = assign(&cost, rooms) else {
             return orders;
         };
-        orders.remote = (
-            cost.remote_now(&cost.current()),
-            // A sum of nothing is -0.
-            cost.remote_later(&best.nodes) + 0.0,
-        );
+        let current = cost.current();
+        // A sum of nothing is -0.
+        orders.remote = (cost.remote_now(&current), cost.remote_later(&best) + 0.0);
         for process in processes {
-            self.decide(now_ns, process, (threads, &cost, &best), &mut orders);
+            self.decide(now_ns, process, &cost, (&current, &best), &mut orders);
         }
         orders
     }
@@ -115,35 +114,30 @@ impl Groups {
         &mut self,
         now_ns: u64,
         process: u32,
-        (threads, cost, best): (&[Thread], &Cost<'_>, &Assignment),
+        cost: &Cost<'_>,
+        (current, best): (&[NodeId], &[NodeId]),
         orders: &mut Orders,
     ) {
-        let own = || {
-            threads
-                .iter()
-                .zip(&best.nodes)
-                .filter(|(t, _)| t.process == process)
-        };
-        let judge = self.judges.entry(process).or_default();
+        let of = |t: &Thread| t.process == process;
+        let own = || cost.threads.iter().zip(best).filter(|(t, _)| of(t));
+        let known = self.processes.entry(process).or_default();
         let samples: f64 = own().map(|(t, _)| t.accesses.iter().sum::<f64>()).sum();
         let settled = own().all(|(t, to)| t.bound == Some(*to));
-        if settled || samples < ENOUGH || judge.backs_off(now_ns) || orders.of.contains_key(&process) {
-            self.gaining.remove(&process);
+        if settled || samples < ENOUGH || known.judge.backs_off(now_ns) || orders.of.contains_key(&process) {
+            known.gaining = 0;
             return;
         }
-        let of = |t: &Thread| t.process == process;
-        let (now, then) = (cost.of(&cost.current(), of), cost.of(&best.nodes, of));
+        let (now, then) = (cost.of(current, of), cost.of(best, of));
         let gains = now.remote_now - then.remote_later >= WORTH;
         if !gains {
             orders.content.insert(process);
         }
-        let sure = self.gaining.entry(process).or_default();
-        *sure = if gains { *sure + 1 } else { 0 };
+        known.gaining = if gains { known.gaining + 1 } else { 0 };
         let parted = now.remote_later - then.remote_later >= WORTH;
         let stays = own().all(|(t, to)| t.node == *to);
-        if *sure >= if parted || stays { CONFIRMED } else { PATIENT } {
-            self.gaining.remove(&process);
-            judge.acted(now_ns, own().map(|(t, _)| t));
+        if known.gaining >= if parted || stays { CONFIRMED } else { PATIENT } {
+            known.gaining = 0;
+            known.judge.acted(now_ns, own().map(|(t, _)| t));
             let nodes = own().map(|(t, to)| (t.number, *to)).collect();
             orders.of.insert(process, Order::Bind(nodes));
         }

@@ -12,14 +12,21 @@ impl Host {
     }
 }
 
-/// A line `cpuN user nice system idle iowait irq softirq steal …`; what guests used is part of user's.
 fn parse(line: &str) -> Option<(u32, (u64, u64))> {
+    let (name, ticks) = busy_and_all(line)?;
+    Some((name.strip_prefix("cpu")?.parse().ok()?, ticks))
+}
+
+/// The name of a line, `cpu` or `cpuN`, with busy and total ticks: `NAME user nice system idle iowait irq softirq steal …`.
+/// What guests used is part of user's.
+#[must_use]
+pub fn busy_and_all(line: &str) -> Option<(&str, (u64, u64))> {
     let mut words = line.split_ascii_whitespace();
-    let cpu = words.next()?.strip_prefix("cpu")?.parse().ok()?;
+    let name = words.next()?;
     let ticks: Vec<u64> = words.take(8).map(str::parse).collect::<Result<_, _>>().ok()?;
     let all: u64 = ticks.iter().sum();
     let idle = ticks.get(3)? + ticks.get(4).unwrap_or(&0);
-    Some((cpu, (all - idle, all)))
+    Some((name, (all - idle, all)))
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ mod cleanup_process;
 pub mod clock;
 pub mod companion;
 mod control_group;
-mod cpu_ticks;
+pub mod cpu_ticks;
 pub mod cpuset;
 pub mod faults;
 pub mod files;

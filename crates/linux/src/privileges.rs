@@ -43,8 +43,7 @@ pub fn give_up() -> io::Result<()> {
 
 /// Lets this thread, and those it starts, run only when nobody else wants to.
 pub fn stand_back() {
-    // SAFETY: takes numbers alone. To be nicer is always allowed.
-    unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, NICEST) };
+    give_way(NICEST);
 }
 
 /// Lets this thread, and those it starts, have at least this niceness: where all CPUs are busy, one of 10 gets a tenth of

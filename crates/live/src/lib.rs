@@ -11,7 +11,7 @@
 //!
 //! **Constraints.** Nothing here reads arguments or writes to a terminal. What a session changes of the kernel's
 //! settings is put back when it is dropped, and by a process that survives it when it is killed; threads get their
-//! affinity masks back at the end if that is asked for.
+//! affinity masks back at the end, under AsymSched if that is asked for.
 //!
 //! **Non-goals.** Starting programs under a placement (the command line with `nodewise_enforce`); serving a page.
 

@@ -95,10 +95,7 @@ impl Session {
             .transpose()?;
         let of_command = matches!(target, Target::Command(_));
         let running = target.running(&host);
-        let mut threads = ThreadScheduler::new(options, &topology, dry, of_command, &running);
-        if let Some(threads) = &mut threads {
-            threads.hold(&topology, &running);
-        }
+        let threads = ThreadScheduler::new(options, &topology, dry, of_command, &running);
         let mut watch = target.watch(&host, options.observe)?;
         if let Some(period) = options.scan_period {
             watch.own_scans(clock::milliseconds(period));

@@ -87,7 +87,9 @@ pub struct Turned {
 }
 
 impl ThreadScheduler {
-    /// The scheduler, if it is asked for. `of_command`: a program is started next, by this thread.
+    /// The scheduler, if it is asked for. `of_command`: a program is started next, by this thread. Threads that run
+    /// already are held on the nodes that they are on: attaching takes CPU time in one piece, for which the kernel may push
+    /// threads to other nodes. Each process is let go, or bound, once it is known; after [`HOLDS`] at the latest.
     pub fn new(
         options: &Options,
         topology: &Topology,
@@ -116,8 +118,8 @@ impl ThreadScheduler {
         let host = Host::default();
         let mut census = Census::new(host.clone(), of_command, options.bound);
         // CPU use is known from the second observation on.
-        census.look(pids, topology, &Affinities::default(), false);
-        Some(Self {
+        let running = census.look(pids, topology, &Affinities::default(), false);
+        let mut scheduler = Self {
             rule,
             census,
             counts: Counts::new(topology.machine.node_count(), half_life),
@@ -135,19 +137,16 @@ impl ThreadScheduler {
             held: BTreeSet::new(),
             host,
             dry,
-        })
+        };
+        if !dry && matches!(scheduler.rule, Rule::Groups(_)) {
+            scheduler.hold(topology, &running);
+        }
+        Some(scheduler)
     }
 
-    /// Holds all threads on the nodes that they are on: attaching takes CPU time in one piece, for which the kernel may
-    /// push threads to other nodes. Each process is let go, or bound, once it is known; after [`HOLDS`] at the latest.
-    pub fn hold(&mut self, topology: &Topology, pids: &[u32]) {
-        if self.dry || !matches!(self.rule, Rule::Groups(_)) {
-            return;
-        }
-        for one in self.census.look(pids, topology, &self.affinities, false) {
-            if one.pinned {
-                continue;
-            }
+    /// Holds all threads of these processes on the nodes that they are on.
+    fn hold(&mut self, topology: &Topology, running: &[Seen]) {
+        for one in running.iter().filter(|s| !s.pinned) {
             for task in self.host.tasks(one.pid).unwrap_or_default() {
                 if let Some(node) = topology.node_of_cpu(task.cpu) {
                     let cpus = usable(topology, node, &one.cpus);
@@ -161,14 +160,13 @@ impl ThreadScheduler {
 
     /// Lets go the threads that are held, of those processes for which `which` holds.
     fn let_go(&mut self, which: impl Fn(u32) -> bool) {
-        let (free, held) = std::mem::take(&mut self.held)
-            .into_iter()
-            .partition(|pid| which(*pid));
-        self.held = held;
-        let free: BTreeSet<u32> = free;
-        for pid in free {
-            self.affinities.release(&self.host, pid);
-        }
+        self.held.retain(|pid| {
+            let free = which(*pid);
+            if free {
+                self.affinities.release(&self.host, *pid);
+            }
+            !free
+        });
     }
 
     /// Counts a hint fault of a thread on a page, which is on this node; where the processor samples loads, those tell
@@ -197,6 +195,10 @@ impl ThreadScheduler {
 
     /// Decides and, unless it is a dry run, binds threads; `now`: time since the session began.
     pub fn step(&mut self, now: Duration, topology: &Topology, pids: &[u32]) -> Turned {
+        // Also where there is no sample by then.
+        if now > HOLDS {
+            self.let_go(|_| true);
+        }
         if now < self.due {
             return Turned::default();
         }
@@ -230,9 +232,6 @@ impl ThreadScheduler {
             self.decide(now, topology, &cpus, &mut seen, &mut turned);
         }
         self.summary.set_nodes(topology, &seen);
-        if now > HOLDS {
-            self.let_go(|_| true);
-        }
         turned
     }
 

@@ -1,5 +1,6 @@
 //! How busy the machine is with what is not ours, by the kernel's own account of its CPUs.
 
+use nodewise_linux::cpu_ticks::busy_and_all;
 use nodewise_linux::{Host, child};
 use std::time::Duration;
 
@@ -27,20 +28,12 @@ impl Account {
         Self::parse(text.lines().next().unwrap_or_default(), own).unwrap_or_default()
     }
 
-    /// The first line of `/proc/stat`: `cpu user nice system idle iowait irq softirq steal …`.
+    /// The first line of `/proc/stat`: that of all CPUs.
     fn parse(line: &str, own: f64) -> Option<Self> {
-        let times: Result<Vec<f64>, _> = line
-            .strip_prefix("cpu ")?
-            .split_whitespace()
-            .map(str::parse)
-            .collect();
-        // What guests used is part of user's.
-        let times = times.ok()?.into_iter().take(8).collect::<Vec<_>>();
-        let idle = times.get(3)? + times.get(4).unwrap_or(&0.0);
-        let all: f64 = times.iter().sum();
+        let (_, (busy, all)) = busy_and_all(line).filter(|(name, _)| *name == "cpu")?;
         Some(Self {
-            busy: (all - idle) * TICK,
-            all: all * TICK,
+            busy: busy as f64 * TICK,
+            all: all as f64 * TICK,
             own,
         })
     }

@@ -43,13 +43,6 @@ pub struct Thread {
     pub accesses: Vec<f64>,
 }
 
-/// A node for each thread.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Assignment {
-    /// Nodes in the order of the threads.
-    pub nodes: Vec<NodeId>,
-}
-
 /// Remote shares of an assignment, over some of the threads, 0 to 1.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Remote {
@@ -61,7 +54,7 @@ pub(super) struct Remote {
 
 /// What an assignment costs.
 pub(super) struct Cost<'a> {
-    threads: &'a [Thread],
+    pub threads: &'a [Thread],
     /// Each thread's part of the work; they sum to 1.
     weights: Vec<f64>,
     /// The threads that it shares memory with: what stays remote if the two are on different nodes.
@@ -107,14 +100,11 @@ impl<'a> Cost<'a> {
     }
 
     pub fn remote_now(&self, nodes: &[NodeId]) -> f64 {
-        (0..nodes.len()).map(|t| self.away(t, nodes[t])).sum()
+        self.of(nodes, |_| true).remote_now
     }
 
     pub fn remote_later(&self, nodes: &[NodeId]) -> f64 {
-        (0..nodes.len())
-            .map(|t| self.split(t, nodes[t], nodes))
-            .sum::<f64>()
-            / 2.0
+        self.of(nodes, |_| true).remote_later
     }
 
     /// The remote shares among the accesses of those threads for which `which` holds.
@@ -260,10 +250,10 @@ pub(super) fn overfull(threads: &[Thread], rooms: &[Room]) -> BTreeSet<NodeId> {
     }
 }
 
-/// The best assignment found: from where threads are and from an empty machine, improved by moves and exchanges. None
+/// The best assignment found, nodes in the order of the threads: from where threads are and from an empty machine, improved by moves and exchanges. None
 /// without nodes or threads.
 #[must_use]
-pub(super) fn assign(cost: &Cost<'_>, rooms: &[Room]) -> Option<Assignment> {
+pub(super) fn assign(cost: &Cost<'_>, rooms: &[Room]) -> Option<Vec<NodeId>> {
     let threads = cost.threads;
     if threads.is_empty() || rooms.is_empty() {
         return None;
@@ -275,16 +265,13 @@ pub(super) fn assign(cost: &Cost<'_>, rooms: &[Room]) -> Option<Assignment> {
             .total_cmp(&cost.away(*b, threads[*b].node))
     });
     let starts = [
-        start(cost, rooms, &stay, |t, _, _| Some(threads[t].node)),
-        start(cost, rooms, &by_closeness(cost), |t, nodes, load| {
-            cheapest(cost, t, nodes, load)
-        }),
+        start(cost, rooms, &stay, |t| Some(threads[t].node)),
+        start(cost, rooms, &by_closeness(cost), |_| None),
     ];
     let ends = starts
         .into_iter()
         .map(|(nodes, load)| improve_sets(cost, improve(cost, nodes, load), rooms));
-    let best = ends.min_by(|a, b| cost.all(a).total_cmp(&cost.all(b)))?;
-    Some(Assignment { nodes: best })
+    ends.min_by(|a, b| cost.all(a).total_cmp(&cost.all(b)))
 }
 
 /// Threads one after the other on the node that is wanted, or on the cheapest one with room.
@@ -292,14 +279,14 @@ fn start(
     cost: &Cost<'_>,
     rooms: &[Room],
     order: &[usize],
-    wanted: impl Fn(usize, &[Option<NodeId>], &Load) -> Option<NodeId>,
+    wanted: impl Fn(usize) -> Option<NodeId>,
 ) -> (Vec<NodeId>, Load) {
     let mut load = Load::new(cost.threads, rooms);
     let mut nodes = vec![None; cost.threads.len()];
     for &thread in order {
         let open = |n: &NodeId| load.open.contains(n) && load.fits(thread, *n, 0.0);
-        let first = wanted(thread, &nodes, &load).filter(open);
-        let to = first
+        let to = wanted(thread)
+            .filter(open)
             .or_else(|| cheapest(cost, thread, &nodes, &load))
             .or_else(|| load.roomiest())
             .unwrap_or_default();

@@ -19,7 +19,7 @@ const DOUBLINGS: u32 = 6;
 
 /// What came of the last decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub(super) enum Verdict {
     /// There was none, or it is not known yet.
     Open,
     /// No more accesses are remote than before.
@@ -37,7 +37,7 @@ struct Local {
 
 /// The record of one process.
 #[derive(Clone, Debug, Default)]
-pub struct Judge {
+pub(super) struct Judge {
     /// When the last decision was made, and what was local before it.
     pending: Option<(u64, Local)>,
     decisions: u32,

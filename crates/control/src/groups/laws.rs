@@ -249,7 +249,7 @@ fn a_thousand_threads_are_placed_in_no_time_to_speak_of() {
     let sharing = Sharing::default();
     let cost = Cost::new(&all, &sharing);
     let found = assign(&cost, &rooms(&[125; 8])).unwrap();
-    assert!(cost.remote_now(&found.nodes) < 0.01);
+    assert!(cost.remote_now(&found) < 0.01);
 }
 
 proptest! {
@@ -279,12 +279,12 @@ proptest! {
         let cost = Cost::new(&all, &sharing);
         let found = assign(&cost, &rooms(&cpus)).unwrap();
         for (node, cpus) in cpus.iter().enumerate() {
-            let there = found.nodes.iter().filter(|n| n.index() == node).count() as u32;
+            let there = found.iter().filter(|n| n.index() == node).count() as u32;
             prop_assert!(there <= *cpus, "{there} on node {node}, which has {cpus}");
         }
         let worth = |n: &[NodeId]| cost.remote_later(n) + 0.25 * cost.remote_now(n);
-        prop_assert!(worth(&found.nodes) <= worth(&cost.current()) + 0.011);
-        let whole = cost.of(&found.nodes, |_| true);
-        prop_assert!((whole.remote_later - cost.remote_later(&found.nodes)).abs() < 1e-9);
+        prop_assert!(worth(&found) <= worth(&cost.current()) + 0.011);
+        let whole = cost.of(&found, |_| true);
+        prop_assert!((whole.remote_later - cost.remote_later(&found)).abs() < 1e-9);
     }
 }

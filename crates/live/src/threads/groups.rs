@@ -18,11 +18,17 @@ const RECENT: f64 = 0.3;
 /// Decides for all processes; one decider for each group of processes that may use the same CPUs.
 #[derive(Default)]
 pub struct GroupRule {
-    deciders: BTreeMap<Vec<u32>, Groups>,
+    deciders: BTreeMap<Vec<u32>, Decider>,
     sharing: Sharing,
     busy: BusyCpus,
-    /// CPUs of each node that others use, smoothed, by the CPUs of the processes.
-    others: BTreeMap<Vec<u32>, Vec<f64>>,
+}
+
+/// For processes that may use the same CPUs.
+#[derive(Default)]
+struct Decider {
+    groups: Groups,
+    /// CPUs of each node that others use, smoothed.
+    others: Vec<f64>,
 }
 
 impl GroupRule {
@@ -36,7 +42,6 @@ impl GroupRule {
         self.sharing.decay(0.5f64.powf(seconds / HALF_LIFE));
         self.busy.look(host);
         self.deciders.retain(|cpus, _| sets.contains(cpus));
-        self.others.retain(|cpus, _| sets.contains(cpus));
     }
 
     /// What to do with the threads of the processes that may use these CPUs, on these nodes.
@@ -55,11 +60,9 @@ impl GroupRule {
             .collect();
         let rooms = self.rooms(topology, cpus, places, seen);
         let decider = self.deciders.entry(cpus.to_vec()).or_default();
-        decider.step(now_ns, &threads, &self.sharing, &rooms)
+        decider.groups.step(now_ns, &threads, &self.sharing, &rooms)
     }
-}
 
-impl GroupRule {
     /// What others leave of each node's CPUs, in whole CPUs: what the kernel and we ourselves use is no reason to move
     /// anything.
     fn rooms(&mut self, topology: &Topology, cpus: &[u32], places: &[Place], seen: &[Seen]) -> Vec<Room> {
@@ -79,7 +82,7 @@ impl GroupRule {
         let now = others
             .iter()
             .map(|o| o * all.min(each) / each.max(f64::MIN_POSITIVE));
-        let smoothed = self.others.entry(cpus.to_vec()).or_default();
+        let smoothed = &mut self.deciders.entry(cpus.to_vec()).or_default().others;
         smoothed.resize(places.len(), 0.0);
         smoothed
             .iter_mut()

@@ -20,7 +20,7 @@ const MOST: usize = 1 << 12;
 pub struct ThreadSummary {
     /// The rule by which threads get nodes.
     pub(crate) rule: ThreadMoves,
-    /// Number of decisions that were undone, because more accesses were remote afterwards.
+    /// Number of decisions that were undone: see [`Why`].
     pub(crate) undone: u64,
     /// Under [`ThreadMoves::Groups`]: the share of recent samples that were remote, and what is expected once memory has
     /// followed.
@@ -189,14 +189,11 @@ impl ThreadSummary {
     }
 
     fn gain(&self) -> Gain {
-        match (
-            self.rule,
-            self.remote.unwrap_or_default(),
-            self.moved.unwrap_or_default(),
-        ) {
-            (ThreadMoves::Groups, (now, later), _) => Gain::Remote(now, later),
-            (_, _, (before, after)) => Gain::Bandwidth(before, after),
+        if let Some((now, later)) = self.remote {
+            return Gain::Remote(now, later);
         }
+        let (before, after) = self.moved.unwrap_or_default();
+        Gain::Bandwidth(before, after)
     }
 
     /// Where the accesses by node came from.

@@ -80,14 +80,13 @@ pub struct Budget {
 
 /// CPU time whose share may be saved, and overdrawn.
 const SAVED_NS: f64 = 1e9;
-/// CPU time over which figures are smoothed: the kernel scans once a second at most, and faults come in bursts after it.
+/// CPU time over which figures are smoothed: the kernel scans once a second at most, and faults come in bursts after it;
+/// much of the upkeep comes once an interval.
 const MEMORY_NS: f64 = 4e9;
 /// Longest period of running programs: a page that is reported more rarely is never judged, and pauses keep the budget.
 const LONGEST_OF_RUNNING: u64 = 7;
 /// Faults per nanosecond of CPU time that running programs are assumed to make at first.
 const ASSUMED_DENSITY: f64 = 1e-5;
-/// The same for upkeep, of which much comes once an interval.
-const UPKEEP_MEMORY_NS: f64 = 4e9;
 /// Samples of one look from which on the cost of one is measured.
 pub(super) const MANY: u64 = 100;
 /// Share of the budget that is left for samples, however much upkeep takes.
@@ -204,12 +203,13 @@ impl Budget {
             self.handling_ns += 0.3 * (each - self.handling_ns);
         }
         if interval.program_ns > 0.0 {
-            let weight = interval.program_ns / (interval.program_ns + UPKEEP_MEMORY_NS);
+            let weight = interval.program_ns / (interval.program_ns + MEMORY_NS);
             self.upkeep += weight * (interval.upkeep_ns / interval.program_ns - self.upkeep);
         }
     }
 
-    /// The shortest period whose cost fits what upkeep leaves of the budget. Where the ideal lies between two periods, the result alternates.
+    /// The shortest period whose cost fits what upkeep leaves of the budget. Where the ideal lies between two periods, the
+    /// result alternates.
     fn fitting(&self) -> u64 {
         let sample = self.sample_ns();
         let cost = |period: u64| self.density * (sample / period as f64 + self.costs.passed_ns);
@@ -354,11 +354,21 @@ mod tests {
         #[test]
         fn whose_handling_is_expensive_looks_and_has_scanned_less_often_and_comes_back(
             share in 0.01f64..0.05, pages in 1e3f64..3e4, look_ns in 1e5f64..9e6, handling_ns in 1e3f64..2e4,
+            running: bool,
         ) {
             let mut budget = Budget::new(share, COSTS);
+            if running {
+                budget.expect_bursts();
+            }
             budget.own_scans(100, MINOR_NS);
-            let (cost, ..) = attend(&mut budget, 240.0, pages, look_ns, handling_ns);
+            let (cost, slowest, _) = attend(&mut budget, 240.0, pages, look_ns, handling_ns);
             prop_assert!(cost < share * 1.25, "{} of {}", cost, share);
+            // Where no longer period helps any more.
+            let reported = (handling_ns + COSTS.sample_ns) / LONGEST_OF_RUNNING as f64;
+            let at_least = pages * 10.0 * (MINOR_NS + reported) + look_ns * 20.0;
+            if at_least > 2e9 * share && running {
+                prop_assert!(slowest.look > Pace::default().look() && slowest.scan_ms > Some(100), "{:?}", slowest);
+            }
             let (_, _, rate) = attend(&mut budget, 600.0, 10.0, 0.0, 0.0);
             prop_assert_eq!((rate.look, rate.scan_ms, rate.running), (Pace::default().look(), Some(100), true));
         }

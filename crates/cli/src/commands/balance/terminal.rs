@@ -74,24 +74,16 @@ fn tell_threads(at: Duration, moved: &ThreadsMoved) {
             )
         }
     };
-    if moved.from == moved.to {
-        return say!(
-            "{:.1} s: threads of process {} ({}) {} on nodes {}; {gain}",
-            at.as_secs_f64(),
-            moved.pid,
-            moved.name,
-            if moved.dry { "would stay" } else { "stay" },
-            moved.to,
-        );
-    }
+    let would = if moved.dry { "would " } else { "" };
+    let done = match moved.from == moved.to {
+        true => format!("stay on nodes {}", moved.to),
+        false => format!("move from nodes {} to {}", moved.from, moved.to),
+    };
     say!(
-        "{:.1} s: threads of process {} ({}) {} from nodes {} to {}; {gain}",
+        "{:.1} s: threads of process {} ({}) {would}{done}; {gain}",
         at.as_secs_f64(),
         moved.pid,
         moved.name,
-        if moved.dry { "would move" } else { "move" },
-        moved.from,
-        moved.to,
     );
 }
 
