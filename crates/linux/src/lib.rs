@@ -48,6 +48,7 @@ pub mod soft_dirty;
 pub mod stdout;
 pub mod switches;
 pub mod tracepoint;
+pub mod userfaultfd;
 
 pub use control_group::ControlGroup;
 pub use host::{Host, ReadError};

@@ -1,0 +1,247 @@
+//! Samples accesses to pages of a running process without the kernel's NUMA balancing: a page is set aside for a moment, so that
+//! the next access to it, read or write, of any thread, is a page fault (Linux 6.8: `UFFDIO_MOVE`; Documentation/admin-guide/mm/userfaultfd.rst).
+//! The fault itself is seen like any other, by [`crate::faults`]; here it is only brought about.
+//!
+//! The process is made to open the descriptor and to map a small area (`ptrace`). Its threads wait while a page is put back,
+//! in system calls as well. What is done to the memory meanwhile — forks, `munmap`, `mremap`, `madvise`, `mprotect` — keeps its meaning.
+//! A process of its own keeps the pages, so that nothing is lost when this one is killed; if *that* is killed (by name, as it
+//! takes no signal) the pages that are aside at that moment are.
+
+mod abi;
+mod injection;
+mod keeper;
+#[cfg(test)]
+mod tests;
+
+use crate::{Host, cleanup_process};
+use std::fs::File;
+use std::io::{self, PipeReader, Read, Write};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::fs::FileExt;
+
+/// Bytes of a huge page.
+pub const HUGE: u64 = 2 << 20;
+/// Bytes of a small one.
+pub const SMALL: u64 = 4 << 10;
+/// The instruction `syscall`.
+const SYSTEM_CALL: [u8; 2] = [0x0f, 0x05];
+
+/// What to sample at once: pages that are there, of a private anonymous mapping that can be read and written.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Window {
+    /// Address of the range in which the pages lie. All of it should be there: the access to another page ends the window.
+    pub start: u64,
+    /// Bytes of the range.
+    pub bytes: u64,
+    /// [`SMALL`] or [`HUGE`].
+    pub page_bytes: u64,
+    /// How long pages stay aside that nobody accesses.
+    pub milliseconds: u64,
+    /// Number of pages.
+    pub count: u64,
+    /// Their addresses.
+    pub pages: [u64; Self::MOST],
+}
+
+impl Window {
+    /// The largest number of pages at once.
+    pub const MOST: usize = 32;
+}
+
+/// What became of a window.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Reply {
+    /// The error's number if nothing was sampled.
+    pub error: u64,
+    /// Pages that were set aside.
+    pub aside: u64,
+    /// Pages that Linux did not let us: shared with another process, pinned, or gone.
+    pub refused: u64,
+    /// Pages that nobody accessed.
+    pub untouched: u64,
+    /// Places for pages that cannot be used any more, since the attachment.
+    pub lost: u64,
+    /// CPU time that it took, nanoseconds.
+    pub cpu_ns: u64,
+}
+
+impl Reply {
+    fn failed(error: i32) -> Self {
+        Self {
+            error: error as u64,
+            ..Self::default()
+        }
+    }
+}
+
+/// Where to enter a process.
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    pid: u32,
+    tid: u32,
+    instruction: u64,
+    filtered: bool,
+}
+
+/// Whether this kernel can do it, and we may. Processes of other users without `CAP_SYS_PTRACE` also need
+/// `vm.unprivileged_userfaultfd=1`.
+///
+/// # Errors
+/// `EPERM`: no `CAP_SYS_PTRACE`; `EINVAL`: Linux before 6.8; `ENOSYS`: without userfaultfd.
+pub fn works() -> io::Result<()> {
+    match keeper::probe() {
+        0 => Ok(()),
+        error => Err(io::Error::from_raw_os_error(error)),
+    }
+}
+
+/// A process whose pages can be set aside. When dropped, all is put back first, and the process is as it was.
+#[derive(Debug)]
+pub struct Sampler {
+    commands: Option<File>,
+    replies: File,
+    keeper: libc::pid_t,
+    busy: bool,
+}
+
+impl Sampler {
+    /// Enters a process.
+    ///
+    /// # Errors
+    /// `EPERM`: it may not be traced, is traced by another, or may not open the descriptor (see [`works`]); `ETIMEDOUT`: none of its threads
+    /// could be interrupted; `ENOEXEC`: no 64-bit program; `ESRCH`: it has ended.
+    pub fn attach(host: &Host, pid: u32) -> io::Result<Self> {
+        let place = place(host, pid)?;
+        let (commands, commanding) = io::pipe()?;
+        let (replies, replying) = io::pipe()?;
+        let mut buffer = vec![0; HUGE as usize];
+        let kept = [commands.as_raw_fd(), replying.as_raw_fd()];
+        // SAFETY: it makes system calls and uses memory that there is.
+        let keeper =
+            unsafe { cleanup_process::start(c"nodewise-keeper", &kept, || keeper::run(&place, &mut buffer)) }?;
+        drop((commands, replying));
+        let mut sampler = Self {
+            commands: Some(File::from(OwnedFd::from(commanding))),
+            replies: file(replies),
+            keeper,
+            busy: true,
+        };
+        match sampler.receive()?.error {
+            0 => Ok(sampler),
+            error => Err(io::Error::from_raw_os_error(error as i32)),
+        }
+    }
+
+    /// Whether a window is open.
+    #[must_use]
+    pub fn busy(&self) -> bool {
+        self.busy
+    }
+
+    /// Opens a window; a reply will come when it is over. None may be open.
+    ///
+    /// # Errors
+    /// The keeper has ended.
+    pub fn open(&mut self, window: &Window) -> io::Result<()> {
+        let words: [u64; 5] = [
+            window.start,
+            window.bytes,
+            window.page_bytes,
+            window.milliseconds,
+            window.count,
+        ];
+        let bytes: Vec<u8> = words
+            .iter()
+            .chain(&window.pages)
+            .flat_map(|w| w.to_ne_bytes())
+            .collect();
+        let commands = self.commands.as_mut().ok_or(io::ErrorKind::BrokenPipe)?;
+        commands.write_all(&bytes)?; // less than a pipe takes in one piece
+        self.busy = true;
+        Ok(())
+    }
+
+    /// The reply to the open window if it is over.
+    ///
+    /// # Errors
+    /// The keeper has ended.
+    pub fn reply(&mut self) -> io::Result<Option<Reply>> {
+        let mut wanted = libc::pollfd {
+            fd: self.replies.as_raw_fd(),
+            events: libc::POLLIN,
+            revents: 0,
+        };
+        // SAFETY: reads and writes one entry.
+        let there = self.busy && unsafe { libc::poll(&raw mut wanted, 1, 0) } > 0;
+        there.then(|| self.receive()).transpose()
+    }
+
+    fn receive(&mut self) -> io::Result<Reply> {
+        let mut bytes = [0; size_of::<Reply>()];
+        self.replies.read_exact(&mut bytes)?;
+        self.busy = false;
+        let mut words = bytes.as_chunks::<8>().0.iter().map(|w| u64::from_ne_bytes(*w));
+        let mut next = || words.next().unwrap_or_default();
+        Ok(Reply {
+            error: next(),
+            aside: next(),
+            refused: next(),
+            untouched: next(),
+            lost: next(),
+            cpu_ns: next(),
+        })
+    }
+}
+
+impl Drop for Sampler {
+    fn drop(&mut self) {
+        // It puts everything back when there is nobody left to give commands, and ends.
+        self.commands = None;
+        // SAFETY: our own child's id, which nobody else waits for.
+        unsafe { libc::waitpid(self.keeper, std::ptr::null_mut(), 0) };
+    }
+}
+
+fn file(reader: PipeReader) -> File {
+    File::from(OwnedFd::from(reader))
+}
+
+fn place(host: &Host, pid: u32) -> io::Result<Place> {
+    Ok(Place {
+        pid,
+        tid: thread(host, pid)?,
+        instruction: instruction(host, pid)?,
+        filtered: host.read(&format!("proc/{pid}/status")).is_ok_and(|text| filtered(&text)),
+    })
+}
+
+/// Whether system calls of the process are filtered, as in most containers.
+fn filtered(status: &str) -> bool {
+    let mode = status.lines().find_map(|line| line.strip_prefix("Seccomp:"));
+    mode.is_some_and(|mode| mode.trim() != "0")
+}
+
+/// A thread that takes an interruption best: one that computes, or waits for a lock, since Linux lets that wait go on.
+fn thread(host: &Host, pid: u32) -> io::Result<u32> {
+    let tids = host.names(&format!("proc/{pid}/task")).map_err(|_| io::ErrorKind::NotFound)?;
+    let tids: Vec<u32> = tids.iter().filter_map(|name| name.parse().ok()).collect();
+    let suits = |tid: &u32| {
+        let text = host.read(&format!("proc/{pid}/task/{tid}/syscall")).unwrap_or_default();
+        let futex = libc::SYS_futex.to_string();
+        text.starts_with("running") || text.split(' ').next() == Some(futex.as_str())
+    };
+    let found = tids.iter().find(|tid| suits(tid)).or_else(|| tids.iter().find(|tid| **tid == pid));
+    found.or(tids.first()).copied().ok_or_else(|| io::ErrorKind::NotFound.into())
+}
+
+/// Where the process has the instruction `syscall`: in the code that the kernel gives to every process.
+fn instruction(host: &Host, pid: u32) -> io::Result<u64> {
+    let maps = host.maps(pid).map_err(io::Error::other)?;
+    let area = maps.iter().find(|area| area.name == "[vdso]").ok_or(io::ErrorKind::Unsupported)?;
+    let mut code = vec![0; (area.end - area.start) as usize];
+    File::open(host.proc().join(format!("{pid}/mem")))?.read_exact_at(&mut code, area.start)?;
+    let at = code.windows(2).position(|two| two == SYSTEM_CALL);
+    at.map(|at| area.start + at as u64).ok_or_else(|| io::ErrorKind::Unsupported.into())
+}
