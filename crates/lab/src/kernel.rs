@@ -32,20 +32,28 @@ pub(crate) struct Kernel {
 }
 
 impl Kernel {
-    /// The one given, the newest in the cache, or the distribution's.
+    /// The one given by its file or version, or the distribution's; from the cache where that has it.
     pub fn find(given: Option<&Path>) -> Result<Self, LabError> {
         match given {
+            Some(path) if !path.exists() && is_version(path) => {
+                let version = path.to_string_lossy();
+                // Apart, so that it is not taken for the distribution's own by being newer.
+                let naming = format!("linux-image-{version}-cloud-amd64");
+                Self::kept(&cache().join(version.as_ref()), &[&naming])
+            }
             Some(path) if is_package(path)? => Self::unpacked(path),
             Some(path) => Self::open(path),
-            None => {
-                let cache = cache();
-                std::fs::create_dir_all(&cache).map_err(|e| LabError::io("make the cache", &cache, &e))?;
-                sweep(&cache);
-                match newest(&cache) {
-                    Some(kernel) => Ok(kernel),
-                    None => Self::open(&fetch(&cache)?),
-                }
-            }
+            None => Self::kept(&cache(), &NAMING),
+        }
+    }
+
+    /// The newest in a folder of the cache, or else what the first of these packages that there is depends on.
+    fn kept(cache: &Path, naming: &[&str]) -> Result<Self, LabError> {
+        std::fs::create_dir_all(cache).map_err(|e| LabError::io("make the cache", cache, &e))?;
+        sweep(cache);
+        match newest(cache) {
+            Some(kernel) => Ok(kernel),
+            None => Self::open(&fetch(cache, naming)?),
         }
     }
 
@@ -65,7 +73,7 @@ impl Kernel {
     fn of(file: File, path: &Path) -> Result<Self, LabError> {
         let version = version(&file).ok_or_else(|| {
             LabError::own(format!(
-                "{} is no whole kernel for x86-64: --kernel takes a vmlinuz (bzImage) or a linux-image package",
+                "{} is no whole kernel for x86-64: --kernel takes a version such as 6.12, a vmlinuz (bzImage) or a linux-image package",
                 path.display()
             ))
         })?;
@@ -100,6 +108,13 @@ fn version(file: &File) -> Option<String> {
     let text = head.get(usize::from(offset) + 0x200..length)?;
     let word = text.split(|b| *b == b' ' || *b == 0).next()?;
     Some(String::from_utf8_lossy(word).into_owned())
+}
+
+/// `6.12`, as packages are named.
+fn is_version(path: &Path) -> bool {
+    let parts = path.to_str().and_then(|text| text.split_once('.'));
+    let number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+    parts.is_some_and(|(major, minor)| number(major) && number(minor))
 }
 
 fn is_package(path: &Path) -> Result<bool, LabError> {
@@ -169,11 +184,12 @@ impl Drop for Download {
     }
 }
 
-fn fetch(cache: &Path) -> Result<PathBuf, LabError> {
-    let package = NAMING.iter().find_map(|name| dependency(name)).ok_or_else(|| {
+fn fetch(cache: &Path, naming: &[&str]) -> Result<PathBuf, LabError> {
+    let package = naming.iter().find_map(|name| dependency(name)).ok_or_else(|| {
         LabError::own(format!(
-            "no kernel for the guest: apt knows no {}; `apt-get update` renews its lists, --kernel PATH takes a vmlinuz or a linux-image package",
-            NAMING[0]
+            "no kernel for the guest: apt knows no {}; `apt-get update` renews its lists (backports have newer kernels), --kernel PATH takes \
+             a vmlinuz or a linux-image package",
+            naming[0]
         ))
     })?;
     let download = Download::new(cache)?;

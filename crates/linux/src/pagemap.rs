@@ -37,8 +37,11 @@ impl Entry {
 }
 
 const PAGEMAP_SCAN: libc::c_ulong = 0xc060_6610;
-/// The category flag `PAGE_IS_PRESENT`.
+/// Category flags: `PAGE_IS_FILE`, `PAGE_IS_PRESENT`, `PAGE_IS_PFNZERO`, `PAGE_IS_HUGE`.
+const OF_FILE: u64 = 1 << 2;
 const PRESENT: u64 = 1 << 3;
+const ZEROS: u64 = 1 << 5;
+const HUGE: u64 = 1 << 6;
 
 /// The argument of the ioctl, `struct pm_scan_arg` (include/uapi/linux/fs.h).
 #[repr(C)]
@@ -67,6 +70,17 @@ struct Region {
     categories: u64,
 }
 
+/// Neighbouring pages in memory, all huge or all small.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Run {
+    /// First address.
+    pub start: u64,
+    /// The address after the last.
+    pub end: u64,
+    /// Whether they are mapped as huge pages.
+    pub huge: bool,
+}
+
 /// The page table of a process, `/proc/PID/pagemap`.
 #[derive(Debug)]
 pub struct Pagemap(File);
@@ -90,7 +104,7 @@ impl Pagemap {
         let (mut from, end) = (first, first.saturating_add(count));
         let mut found = [Region::default(); 64];
         while from < end {
-            let Some((regions, next)) = self.scan(from, end, &mut found) else {
+            let Some((regions, next)) = self.scan(from, end, PRESENT, PRESENT, &mut found) else {
                 return self.walk(from, end - from, there);
             };
             let pages = found[..regions].iter().flat_map(|r| r.start >> 12..r.end >> 12);
@@ -103,20 +117,54 @@ impl Pagemap {
     /// Whether unused addresses cost nothing.
     #[must_use]
     pub fn leaps(&self) -> bool {
-        self.scan(0, 1, &mut [Region::default()]).is_some()
+        self.scan(0, 1, PRESENT, PRESENT, &mut [Region::default()])
+            .is_some()
+    }
+
+    /// Calls `found` with the runs of anonymous pages in memory between two addresses, ascending.
+    ///
+    /// # Errors
+    /// The process has ended, or Linux is older than 6.7.
+    pub fn runs(&self, start: u64, end: u64, mut found: impl FnMut(Run)) -> io::Result<()> {
+        let (mut from, end) = (start >> 12, end >> 12);
+        let mut regions = [Region::default(); 64];
+        while from < end {
+            let kinds = PRESENT | OF_FILE | ZEROS | HUGE;
+            let (count, next) = self
+                .scan(from, end, PRESENT, kinds, &mut regions)
+                .ok_or(io::ErrorKind::Unsupported)?;
+            for region in &regions[..count] {
+                if region.categories & (OF_FILE | ZEROS) == 0 {
+                    found(Run {
+                        start: region.start,
+                        end: region.end,
+                        huge: region.categories & HUGE != 0,
+                    });
+                }
+            }
+            from = next.max(from + 1);
+        }
+        Ok(())
     }
 
     /// Runs of pages in memory, and the page from which on there may be more; `None` where the kernel does
     /// not do that, or the process has ended.
-    fn scan(&self, first: u64, end: u64, found: &mut [Region]) -> Option<(usize, u64)> {
+    fn scan(
+        &self,
+        first: u64,
+        end: u64,
+        all_of: u64,
+        wanted: u64,
+        found: &mut [Region],
+    ) -> Option<(usize, u64)> {
         let mut scan = Scan {
             size: size_of::<Scan>() as u64,
             start: first << 12,
             end: end << 12,
             regions: found.as_mut_ptr() as u64,
             most_regions: found.len() as u64,
-            all_of: PRESENT,
-            wanted: PRESENT,
+            all_of,
+            wanted,
             ..Scan::default()
         };
         // SAFETY: the kernel reads and writes one `Scan` of the size it says, and writes at most this many
@@ -178,6 +226,31 @@ mod tests {
         assert!(seen.contains(&touched));
         assert!(seen.is_sorted());
         assert!(Pagemap::of(u32::MAX).is_err());
+    }
+
+    #[test]
+    fn runs_are_of_anonymous_memory_alone() {
+        let map = Pagemap::of(std::process::id()).unwrap();
+        if !map.leaps() {
+            return;
+        }
+        let mut memory = vec![0_u8; 64 << 12];
+        let base = (memory.as_ptr() as u64 + 4095) & !4095;
+        let offset = (base - memory.as_ptr() as u64) as usize;
+        for page in [2, 3, 4, 9] {
+            memory[offset + (page << 12)] = 1;
+        }
+        let (mut pages, mut code) = (Vec::new(), 0);
+        map.runs(base, base + (32 << 12), |run| {
+            pages.extend((run.start..run.end).step_by(4096).map(|at| (at - base) >> 12));
+        })
+        .unwrap();
+        for page in [2, 3, 4, 9] {
+            assert!(pages.contains(&page), "{pages:?}");
+        }
+        let own = runs_are_of_anonymous_memory_alone as *const () as u64 & !4095;
+        map.runs(own, own + 4096, |_| code += 1).unwrap();
+        assert_eq!(code, 0, "code is a file's");
     }
 
     #[test]

@@ -103,19 +103,6 @@ fn open_event(kind: u32, config: u64) -> io::Result<()> {
     close(answer(descriptor.into())?)
 }
 
-/// Whether user-mode page faults can be had: opens and closes a userfaultfd.
-///
-/// # Errors
-/// As the kernel answers: `EPERM` by `vm.unprivileged_userfaultfd`, `ENOSYS` where not built in.
-pub fn user_faults() -> io::Result<()> {
-    /// Faults from user mode only, which needs no privilege (include/uapi/linux/userfaultfd.h).
-    const UFFD_USER_MODE_ONLY: libc::c_int = 1;
-    // SAFETY: takes flags alone.
-    close(answer(unsafe {
-        libc::syscall(libc::SYS_userfaultfd, libc::O_CLOEXEC | UFFD_USER_MODE_ONLY)
-    })?)
-}
-
 fn close(descriptor: libc::c_long) -> io::Result<()> {
     // SAFETY: the descriptor was just opened here and nobody else has it.
     answer(unsafe { libc::close(descriptor as libc::c_int) }.into())?;

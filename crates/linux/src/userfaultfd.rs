@@ -30,7 +30,7 @@ const SYSTEM_CALL: [u8; 2] = [0x0f, 0x05];
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Window {
-    /// Address of the range in which the pages lie. All of it should be there: the access to another page ends the window.
+    /// Address of the range in which the pages lie, a whole mapping: the first access to a page of it that is not there ends the window.
     pub start: u64,
     /// Bytes of the range.
     pub bytes: u64,
@@ -47,6 +47,8 @@ pub struct Window {
 impl Window {
     /// The largest number of pages at once.
     pub const MOST: usize = 32;
+    /// The largest number of huge ones.
+    pub const MOST_HUGE: usize = 8;
 }
 
 /// What became of a window.
@@ -54,7 +56,7 @@ impl Window {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Reply {
     /// The error's number if nothing was sampled.
-    pub error: u64,
+    error: u64,
     /// Pages that were set aside.
     pub aside: u64,
     /// Pages that Linux did not let us: shared with another process, pinned, or gone.
@@ -74,6 +76,51 @@ impl Reply {
             ..Self::default()
         }
     }
+
+    /// Whether the process has ended, or executes another program.
+    #[must_use]
+    pub fn gone(&self) -> bool {
+        self.error == libc::ESRCH as u64
+    }
+}
+
+/// Why pages cannot be set aside.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Refusal {
+    /// `CAP_SYS_PTRACE` is missing, the process is traced by another, or it may not open the descriptor: processes of users without that
+    /// capability need `vm.unprivileged_userfaultfd=1`.
+    NotPermitted,
+    /// Linux is older than 6.8.
+    OldKernel,
+    /// This kernel has no userfaultfd.
+    NoUserfaultfd,
+    /// The process runs 32-bit code.
+    Not64Bit,
+    /// None of its threads could be interrupted.
+    NotInterrupted,
+    /// It may map no more memory.
+    NoMemory,
+    /// It has ended.
+    Gone,
+    /// Something else.
+    Other(io::Error),
+}
+
+impl Refusal {
+    fn of(error: io::Error) -> Self {
+        match error.raw_os_error() {
+            Some(libc::EPERM | libc::EACCES) => Self::NotPermitted,
+            Some(libc::EINVAL) => Self::OldKernel,
+            Some(libc::ENOSYS) => Self::NoUserfaultfd,
+            Some(libc::ENOEXEC) => Self::Not64Bit,
+            Some(libc::ETIMEDOUT) => Self::NotInterrupted,
+            Some(libc::ENOMEM) => Self::NoMemory,
+            Some(libc::ESRCH | libc::ENOENT) => Self::Gone,
+            _ if error.kind() == io::ErrorKind::NotFound => Self::Gone,
+            _ => Self::Other(error),
+        }
+    }
 }
 
 /// Where to enter a process.
@@ -85,15 +132,14 @@ struct Place {
     filtered: bool,
 }
 
-/// Whether this kernel can do it, and we may. Processes of other users without `CAP_SYS_PTRACE` also need
-/// `vm.unprivileged_userfaultfd=1`.
+/// Whether this kernel can do it, and we may.
 ///
 /// # Errors
-/// `EPERM`: no `CAP_SYS_PTRACE`; `EINVAL`: Linux before 6.8; `ENOSYS`: without userfaultfd.
-pub fn works() -> io::Result<()> {
+/// It cannot, or we may not.
+pub fn works() -> Result<(), Refusal> {
     match keeper::probe() {
         0 => Ok(()),
-        error => Err(io::Error::from_raw_os_error(error)),
+        error => Err(Refusal::of(io::Error::from_raw_os_error(error))),
     }
 }
 
@@ -110,9 +156,16 @@ impl Sampler {
     /// Enters a process.
     ///
     /// # Errors
-    /// `EPERM`: it may not be traced, is traced by another, or may not open the descriptor (see [`works`]); `ETIMEDOUT`: none of its threads
-    /// could be interrupted; `ENOEXEC`: no 64-bit program; `ESRCH`: it has ended.
-    pub fn attach(host: &Host, pid: u32) -> io::Result<Self> {
+    /// It cannot be entered; it goes on as if nothing had been tried.
+    pub fn attach(host: &Host, pid: u32) -> Result<Self, Refusal> {
+        let mut sampler = Self::start(host, pid).map_err(Refusal::of)?;
+        match sampler.receive().map_err(Refusal::of)?.error {
+            0 => Ok(sampler),
+            error => Err(Refusal::of(io::Error::from_raw_os_error(error as i32))),
+        }
+    }
+
+    fn start(host: &Host, pid: u32) -> io::Result<Self> {
         let place = place(host, pid)?;
         let (commands, commanding) = io::pipe()?;
         let (replies, replying) = io::pipe()?;
@@ -121,17 +174,12 @@ impl Sampler {
         // SAFETY: it makes system calls and uses memory that there is.
         let keeper =
             unsafe { cleanup_process::start(c"nodewise-keeper", &kept, || keeper::run(&place, &mut buffer)) }?;
-        drop((commands, replying));
-        let mut sampler = Self {
+        Ok(Self {
             commands: Some(File::from(OwnedFd::from(commanding))),
             replies: file(replies),
             keeper,
             busy: true,
-        };
-        match sampler.receive()?.error {
-            0 => Ok(sampler),
-            error => Err(io::Error::from_raw_os_error(error as i32)),
-        }
+        })
     }
 
     /// Whether a window is open.

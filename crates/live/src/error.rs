@@ -30,6 +30,14 @@ impl LiveError {
         }
     }
 
+    /// There are no scans whose period could be set.
+    pub(crate) fn without_scans() -> Self {
+        Self {
+            message: "there are no scans: accesses are sampled by userfaultfd; leave it out, or --sensor hint-faults".to_owned(),
+            scan_period: true,
+        }
+    }
+
     /// Whether it is about the option [`scan_period`](crate::Options::scan_period).
     #[must_use]
     pub fn is_about_scan_period(&self) -> bool {

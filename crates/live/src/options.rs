@@ -3,6 +3,7 @@
 use nodewise_control::Settings;
 use nodewise_enforce::HugePages;
 use nodewise_linux::clock;
+use nodewise_observe::faults::Sensor;
 use nodewise_profile::BASE_PAGE_SIZE;
 use std::time::Duration;
 
@@ -51,6 +52,8 @@ pub struct Options {
     /// Base-2 logarithm of the decision's page size in base pages; `None`: huge pages where the kernel makes them by
     /// itself.
     pub page_shift: Option<u32>,
+    /// What brings about the samples.
+    pub sensor: Sensor,
     /// The kernel's NUMA scan period during the session, for all processes.
     pub scan_period: Option<Duration>,
     /// Whether a process is stopped during each batch of its moves.
@@ -75,6 +78,7 @@ impl Default for Options {
             rate_limit: None,
             minimum_samples: 2,
             page_shift: None,
+            sensor: Sensor::Auto,
             scan_period: None,
             freeze: false,
             dry_run: false,

@@ -18,7 +18,7 @@ use nodewise_enforce::{Holder, Linux};
 use nodewise_linux::scan::{self, Scan};
 use nodewise_linux::{Host, clock, pages};
 use nodewise_machine::NodeId;
-use nodewise_observe::faults::{Kind, Watch};
+use nodewise_observe::faults::{Kind, SETS_ASIDE, Sensor, Watch};
 use nodewise_placement::{Move, Observed, Reason, migration_policy};
 use nodewise_profile::{BASE_PAGE_SHIFT, BASE_PAGE_SIZE, Migration, PageNumber};
 use std::collections::{BTreeMap, HashMap};
@@ -89,6 +89,14 @@ impl Session {
         let policy = migration_policy(&options.policy, &topology.machine)?;
         let dry = options.dry_run || topology.pretended;
         let status = Status::new(options, &topology, policy.name(), shift, dry);
+        let sensor = options.sensor.choose(&host)?;
+        let options = &Options {
+            sensor,
+            ..options.clone()
+        };
+        if sensor == Sensor::Userfaultfd && options.scan_period.is_some() {
+            return Err(LiveError::without_scans());
+        }
         let scan = options
             .scan_period
             .map(|period| hold_scan(&host, period))
@@ -96,7 +104,7 @@ impl Session {
         let of_command = matches!(target, Target::Command(_));
         let running = target.running(&host);
         let threads = ThreadScheduler::new(options, &topology, dry, of_command, &running);
-        let mut watch = target.watch(&host, options.observe)?;
+        let mut watch = target.watch(&host, options.observe, sensor)?;
         if let Some(period) = options.scan_period {
             watch.own_scans(clock::milliseconds(period));
         }
@@ -139,6 +147,9 @@ impl Session {
 
     /// Sends the messages of the preparation; call it after all subscribers were added.
     pub fn begin(&mut self) {
+        if self.watch.sensor() == Sensor::Userfaultfd {
+            self.tell(&Event::Notice(SETS_ASIDE));
+        }
         if let Some(line) = self.topology.notice.take() {
             self.tell(&Event::Notice(&line));
         }
@@ -248,6 +259,9 @@ impl Session {
             self.mover.forget(&pages);
             self.unconfirmed.forget_all(&pages);
             self.observation.0.forget(pages);
+        }
+        for failure in self.watch.take_failures() {
+            self.tell(&Event::Notice(&failure.to_string()));
         }
         for pid in self.watch.ends() {
             self.kernel_moved.remove(pid);

@@ -3,7 +3,7 @@
 use crate::error::LiveError;
 use nodewise_linux::pages::{self, CallError};
 use nodewise_linux::{Host, freeze};
-use nodewise_observe::faults::Watch;
+use nodewise_observe::faults::{Sensor, Watch};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::{fmt, io};
@@ -53,9 +53,9 @@ impl Target {
     }
 
     /// Observes them; a command is to be started next, by this thread.
-    pub(crate) fn watch(&self, host: &Host, share: f64) -> Result<Watch, LiveError> {
+    pub(crate) fn watch(&self, host: &Host, share: f64, sensor: Sensor) -> Result<Watch, LiveError> {
         Ok(match self {
-            Self::Command(_) => Watch::of_command(host, share)?,
+            Self::Command(_) => Watch::of_command(host, share, sensor)?,
             Self::Processes(pids) => {
                 for pid in pids {
                     if !may_move(*pid)? {
@@ -64,10 +64,10 @@ impl Target {
                         )));
                     }
                 }
-                Watch::of_pids(host, pids, share)?
+                Watch::of_pids(host, pids, share, sensor)?
             }
             Self::Group(folder) => {
-                let watch = Watch::of_group(host, folder, share)?;
+                let watch = Watch::of_group(host, folder, share, sensor)?;
                 for pid in watch.processes() {
                     // One that has ended meanwhile is none of the group's.
                     may_move(pid)?;

@@ -108,7 +108,7 @@ impl ThreadScheduler {
                 (Rule::Asym(settings, BTreeMap::new()), HALF_LIFE)
             }
         };
-        let mut summary = ThreadSummary::new(options.move_threads, dry);
+        let mut summary = ThreadSummary::new(options.move_threads, options.sensor.name(), dry);
         if matches!(rule, Rule::Asym(..)) && !topology.links_known {
             summary.notice(
                 "the kernel does not say how nodes are linked, so bandwidths are guessed from distances; \

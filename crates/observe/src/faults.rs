@@ -14,6 +14,9 @@ mod pace;
 mod processes;
 mod recorder;
 mod residents;
+mod running;
+mod sensor;
+mod set_aside;
 mod traced;
 
 pub use budget::{Budget, Costs, Interval, Rate};
@@ -21,16 +24,20 @@ pub use following::is_companion;
 pub use here::{NotHere, check, sees_everybody};
 pub use kind::Kind;
 pub use recorder::{Options, Progress, Recorded, Target, Tend, record};
+pub use sensor::{SETS_ASIDE, Sensor, user_faults};
+pub use set_aside::Aside;
 pub use traced::Traced;
 
-use attaching::{Threads, attach};
-use following::{Following, lives};
+use attaching::attach;
+use following::Following;
 use measured::costs;
 use nodewise_linux::faults::{Fault, Record, Scope, Source};
 use nodewise_linux::scan::{Held, Scan};
-use nodewise_linux::{Host, ReadError, clock};
+use nodewise_linux::{Host, clock};
 use nodewise_profile::Sampling;
 use processes::Processes;
+use running::{Attached, all_threads, crowded, each_alive, nodes, threads};
+use set_aside::SetAside;
 use std::cell::RefCell;
 use std::path::Path;
 use std::time::Duration;
@@ -75,12 +82,9 @@ pub struct Figures {
     pub missed_threads: usize,
     /// Whether the kernel reports if an access is a write.
     pub writes: bool,
+    /// Pages that were set aside to sample accesses to them; `None` if the kernel's hint faults are the samples.
+    pub aside: Option<Aside>,
 }
-
-/// Up to this number of CPUs threads are watched one by one; each thread needs an event for each CPU.
-const MOST_CPUS: usize = 64;
-/// Up to this number of events at the start threads are watched one by one.
-const MOST_EVENTS: usize = 1024;
 
 impl Figures {
     /// The sampling section of a profile's manifest.
@@ -127,22 +131,26 @@ pub struct Watch {
     upkeep: Duration,
     /// Samples of the last look, and what looking took.
     looked_at: (u64, Duration),
+    /// Brings about the faults that are samples, where the kernel does not.
+    set_aside: Option<SetAside>,
+    /// CPUs that the programs used between the last two looks.
+    cpus: f64,
 }
 
 impl Watch {
     /// Observes running processes, their children, and those they start later. May use `share` of their CPU time.
     ///
     /// # Errors
-    /// Hint faults cannot be observed here.
-    pub fn of_pids(host: &Host, pids: &[u32], share: f64) -> Result<Self, NotHere> {
-        check(host)?;
+    /// Accesses cannot be sampled here.
+    pub fn of_pids(host: &Host, pids: &[u32], share: f64, sensor: Sensor) -> Result<Self, NotHere> {
+        let sensor = sensor.choose(host)?;
         all_threads(host, pids)?;
         let pids = &host.with_descendants(pids)[..];
         let tids = threads(host, pids)?;
         let one_node = host
             .names("sys/devices/system/node")
             .is_ok_and(|n| nodes(&n) == 1);
-        if one_node && tids.len() == 1 {
+        if one_node && tids.len() == 1 && sensor == Sensor::HintFaults {
             let because = format!(
                 "process {} has one thread on one node, and the kernel samples no page that lies where its only thread runs",
                 pids[0]
@@ -161,36 +169,41 @@ impl Watch {
         }
         let Attached { source, records, .. } = attached;
         let source = source.ok_or_else(|| NotHere::process(host, pids[0]))?;
-        let mut watch = Self::new(host, source, costs, share);
-        watch.expect_bursts();
+        let mut watch = Self::new(host, source, costs, share, sensor);
         watch.records = records;
         each_alive(host, pids, |pid| watch.following.add_running(host, pid))?;
+        match &mut watch.set_aside {
+            Some(set_aside) => set_aside.enter(host, pids)?,
+            None => watch.expect_bursts(),
+        }
         Ok(watch)
     }
 
     /// Observes what the calling thread starts from now on; call [`Watch::follow`] with its process.
     ///
     /// # Errors
-    /// Hint faults cannot be observed here.
-    pub fn of_command(host: &Host, share: f64) -> Result<Self, NotHere> {
-        check(host)?;
+    /// Accesses cannot be sampled here.
+    pub fn of_command(host: &Host, share: f64, sensor: Sensor) -> Result<Self, NotHere> {
+        let sensor = sensor.choose(host)?;
         let costs = costs();
         let source = crowded(host, 1).map_or_else(|| Source::of_children(1), Ok);
         let source = source.map_err(|e| NotHere::events(host, &e))?;
-        Ok(Self::new(host, source, costs, share))
+        Ok(Self::new(host, source, costs, share, sensor))
     }
 
     /// Observes the processes of a control group (version 2), and those that join it.
     ///
     /// # Errors
-    /// Hint faults cannot be observed here.
-    pub fn of_group(host: &Host, folder: &Path, share: f64) -> Result<Self, NotHere> {
-        check(host)?;
+    /// Accesses cannot be sampled here.
+    pub fn of_group(host: &Host, folder: &Path, share: f64, sensor: Sensor) -> Result<Self, NotHere> {
+        let sensor = sensor.choose(host)?;
         let costs = costs();
         let source = Source::of_group(folder, 1).map_err(|e| NotHere::group(host, &e))?;
         let text = std::fs::read_to_string(folder.join("cgroup.procs")).unwrap_or_default();
-        let mut watch = Self::new(host, source, costs, share);
-        watch.expect_bursts();
+        let mut watch = Self::new(host, source, costs, share, sensor);
+        if watch.set_aside.is_none() {
+            watch.expect_bursts();
+        }
         for pid in text.lines().filter_map(|l| l.parse().ok()) {
             // A process that ends meanwhile is left out.
             let _ = watch.following.add_running(host, pid);
@@ -198,7 +211,14 @@ impl Watch {
         Ok(watch)
     }
 
-    fn new(host: &Host, source: Source, (costs, fault_ns): (Costs, f64), share: f64) -> Self {
+    fn new(
+        host: &Host,
+        source: Source,
+        (costs, fault_ns): (Costs, f64),
+        share: f64,
+        sensor: Sensor,
+    ) -> Self {
+        let set_aside = (sensor == Sensor::Userfaultfd).then(|| SetAside::new(share));
         let (writes, missed_threads) = (source.sees_writes(), source.missed_threads());
         Self {
             host: host.clone(),
@@ -211,8 +231,11 @@ impl Watch {
                 missed_threads,
                 kernel_moved: Some(0),
                 period: 1,
+                aside: set_aside.as_ref().map(SetAside::totals),
                 ..Figures::default()
             },
+            set_aside,
+            cpus: 1.0,
             records: Vec::new(),
             touches: Vec::new(),
             births: Vec::new(),
@@ -305,6 +328,7 @@ impl Watch {
         self.retired
             .extend(self.ends.iter().filter_map(|pid| numbers.end(*pid)));
         self.figures.kernel_moved = self.following.moved();
+        self.set_aside();
         self.account(samples, clock::own_cpu_time() - began);
         &self.touches
     }
@@ -314,6 +338,11 @@ impl Watch {
             Record::Fault(fault) => {
                 let Some(kind) = self.following.classify(&self.host, &fault) else {
                     return; // a fault of a process that is not followed
+                };
+                let kind = match &self.set_aside {
+                    Some(ours) if kind != Kind::Copy && !ours.sampled(fault.pid, fault.address) => Kind::First,
+                    Some(_) if kind == Kind::First => Kind::Hint, // it was seen on its way
+                    _ => kind,
                 };
                 let count = match kind {
                     Kind::Hint => &mut self.figures.hints,
@@ -348,6 +377,37 @@ impl Watch {
         }
     }
 
+    /// Sees to it that there will be samples, where the kernel does not.
+    fn set_aside(&mut self) {
+        let Some(set_aside) = &mut self.set_aside else {
+            return;
+        };
+        for (pid, _) in &self.executed {
+            set_aside.executed(*pid);
+        }
+        let paused = self.budget.savings() < 0.0;
+        set_aside.turn(&self.host, &self.following.processes(), self.cpus, paused);
+        self.upkeep += set_aside.take_spent();
+        self.figures.aside = Some(set_aside.totals());
+    }
+
+    /// What brings about the samples.
+    #[must_use]
+    pub fn sensor(&self) -> Sensor {
+        match self.set_aside {
+            Some(_) => Sensor::Userfaultfd,
+            None => Sensor::HintFaults,
+        }
+    }
+
+    /// Why some processes are not sampled; each reason once.
+    pub fn take_failures(&mut self) -> Vec<NotHere> {
+        self.set_aside
+            .as_mut()
+            .map(SetAside::take_failures)
+            .unwrap_or_default()
+    }
+
     fn account(&mut self, samples: u64, own: Duration) {
         let now = clock::monotonic();
         let wall = now - std::mem::replace(&mut self.looked, now);
@@ -362,8 +422,10 @@ impl Watch {
             &mut self.charged
         };
         *looking += own;
+        let program_ns = self.following.cpu_since() as f64;
+        self.cpus = program_ns / (wall.as_nanos() as f64).max(1.0);
         let rate = self.budget.account(&Interval {
-            program_ns: self.following.cpu_since() as f64,
+            program_ns,
             own_ns: std::mem::take(&mut self.charged).as_nanos() as f64,
             handling_ns: (handled >= budget::MANY).then_some(each),
             upkeep_ns: std::mem::take(&mut self.upkeep).as_nanos() as f64,
@@ -482,119 +544,5 @@ impl Watch {
     #[must_use]
     pub fn scope(&self) -> Scope {
         self.source.scope()
-    }
-}
-
-/// The threads of these processes; all of the processes must exist.
-fn all_threads(host: &Host, pids: &[u32]) -> Result<Vec<u32>, NotHere> {
-    match pids.iter().find(|pid| !host.has_process(**pid)) {
-        Some(gone) => Err(NotHere::process(host, *gone)),
-        None => threads(host, pids),
-    }
-}
-
-/// The current threads of these processes.
-fn threads(host: &Host, pids: &[u32]) -> Result<Vec<u32>, NotHere> {
-    let mut tids = Vec::new();
-    each_alive(host, pids, |pid| {
-        tids.extend(host.tasks(pid)?.iter().map(|t| t.tid));
-        Ok(())
-    })?;
-    Ok(tids)
-}
-
-/// Calls `look` for each process and skips those that have ended; an error if none is left.
-fn each_alive(
-    host: &Host,
-    pids: &[u32],
-    mut look: impl FnMut(u32) -> Result<(), ReadError>,
-) -> Result<(), NotHere> {
-    let mut alive = 0;
-    for pid in pids {
-        match look(*pid) {
-            Ok(()) => alive += 1,
-            Err(_) if !lives(host, *pid) => {}
-            Err(_) => return Err(NotHere::process(host, *pid)),
-        }
-    }
-    match pids.first() {
-        Some(first) if alive == 0 => Err(NotHere::process(host, *first)),
-        _ => Ok(()),
-    }
-}
-
-/// Running processes to which events are being attached.
-struct Attached<'a> {
-    host: &'a Host,
-    pids: &'a [u32],
-    source: Option<Source>,
-    /// Records that arrived meanwhile.
-    records: Vec<Record>,
-}
-
-impl Threads for Attached<'_> {
-    type Error = NotHere;
-
-    fn list(&mut self) -> Result<Vec<u32>, NotHere> {
-        threads(self.host, self.pids)
-    }
-
-    fn begun(&mut self) -> Vec<u32> {
-        let before = self.records.len();
-        if let Some(source) = &mut self.source {
-            source.drain(&mut self.records);
-        }
-        let began = |r: &Record| match r {
-            Record::Began { tid, .. } => Some(*tid),
-            _ => None,
-        };
-        self.records[before..].iter().filter_map(began).collect()
-    }
-
-    fn watch(&mut self, tids: &[u32]) -> Result<(), NotHere> {
-        let watched = match &mut self.source {
-            Some(source) => source.add_threads(tids),
-            none => Source::of_threads(tids, 1).map(|source| *none = Some(source)),
-        };
-        watched.map_err(|e| NotHere::events(self.host, &e))
-    }
-}
-
-/// An event for each thread and CPU is cheapest, because the kernel then filters the faults. If that needs too many
-/// events, all faults of the system are watched, where permitted.
-fn crowded(host: &Host, threads: usize) -> Option<Source> {
-    let cpus = std::thread::available_parallelism().map_or(1, usize::from);
-    let many = threads * cpus > MOST_EVENTS || cpus > MOST_CPUS;
-    let everybody = || Source::of_everybody(1).ok();
-    (many && sees_everybody(host)).then(everybody).flatten()
-}
-
-fn nodes(names: &[String]) -> usize {
-    let is_node = |n: &&String| n.strip_prefix("node").is_some_and(|n| n.parse::<u32>().is_ok());
-    names.iter().filter(is_node).count()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use std::process::{Child, Command};
-
-    fn sleeper() -> Child {
-        Command::new("/bin/sleep").arg("600").spawn().unwrap()
-    }
-
-    #[test]
-    fn who_ends_while_we_attach_is_passed_over_until_nobody_is_left() {
-        let (mut first, mut second) = (sleeper(), sleeper());
-        let (host, pids) = (Host::default(), [first.id(), second.id()]);
-        assert_eq!(all_threads(&host, &pids).unwrap(), pids);
-        first.kill().unwrap();
-        first.wait().unwrap();
-        assert_eq!(threads(&host, &pids).unwrap(), [second.id()]);
-        let gone = NotHere::process(&host, first.id());
-        assert_eq!(all_threads(&host, &pids), Err(gone.clone()));
-        second.kill().unwrap();
-        second.wait().unwrap();
-        assert_eq!(threads(&host, &pids), Err(gone));
     }
 }

@@ -68,6 +68,10 @@ pub struct Arguments {
     /// Decide for pages of 4K or 2M [default: 2M where the kernel makes huge pages by itself, else 4K]
     #[arg(long, value_name = "SIZE", value_parser = settings::page_shift)]
     page_size: Option<u32>,
+    /// How accesses are sampled: by the kernel's hint faults (kernel.numa_balancing=1), or by userfaultfd, which needs no balancing
+    /// but Linux 6.8 and root; auto: hint faults where they are on
+    #[arg(long, value_name = "HOW", default_value = "auto")]
+    sensor: settings::By,
     /// Set the kernel's NUMA scan period for all processes (root; restored on exit)
     #[arg(long, value_name = "TIME", value_parser = period)]
     scan_period: Option<Duration>,

@@ -71,7 +71,8 @@ pub struct Arguments {
     /// Where the guest's kernel makes huge pages by itself
     #[arg(long, value_name = "WHEN", default_value = "always")]
     huge_pages: Huge,
-    /// A kernel: its vmlinuz, or a Debian package with one [default: Debian's cloud kernel, fetched once]
+    /// A kernel: its version, such as 6.12 (of Debian's backports, fetched once), its vmlinuz, or a Debian package with one
+    /// [default: Debian's cloud kernel, fetched once]
     #[arg(long, value_name = "PATH")]
     kernel: Option<PathBuf>,
     /// Give up after this time of running: 90s, 10m, 1h

@@ -68,6 +68,14 @@ enum Via {
     /// Any program as it is, running ones too, at 2 % of its time: which threads use which pages, sampled by
     /// the kernel's page faults
     Faults,
+    /// As faults, without the kernel's balancing (kernel.numa_balancing=0): pages are set aside one by one; Linux 6.8, root
+    Userfaultfd,
+}
+
+impl Via {
+    fn samples(self) -> bool {
+        matches!(self, Self::Faults | Self::Userfaultfd)
+    }
 }
 
 pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
@@ -81,13 +89,13 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
 fn record(arguments: &Arguments) -> anyhow::Result<Outcome> {
     let attach = !arguments.faults.pids.is_empty();
     match arguments.via {
-        Via::Faults if arguments.repeat > 1 => {
+        via if via.samples() && arguments.repeat > 1 => {
             anyhow::bail!("--repeat: samples do not tell who takes which part; leave out --via")
         }
-        Via::Faults if arguments.plain.is_some() => {
+        via if via.samples() && arguments.plain.is_some() => {
             anyhow::bail!("--plain: samples at 2 % of the time are not calibrated; leave it out")
         }
-        Via::Faults => return faults::run(arguments),
+        Via::Faults | Via::Userfaultfd => return faults::run(arguments),
         Via::Auto if attach => return faults::run(arguments),
         _ if attach => anyhow::bail!(
             "--pid: a running program can only be sampled; leave out --via, or write --via faults"
@@ -203,7 +211,7 @@ fn meta(arguments: &Arguments, cpus: usize) -> Meta {
     Meta {
         observer: match arguments.via {
             Via::Emulate => Observer::Emulate,
-            Via::Faults => Observer::Faults,
+            Via::Faults | Via::Userfaultfd => Observer::Faults,
             Via::Auto if !arguments.faults.pids.is_empty() => Observer::Faults,
             Via::Auto | Via::Instrument => Observer::Instrument,
         },

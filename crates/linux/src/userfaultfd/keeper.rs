@@ -11,7 +11,7 @@ use super::{HUGE, Place, Reply, SMALL, Window};
 use std::ptr;
 
 /// Where pages are put: first huge ones, each aligned, then small ones.
-const HUGE_SLOTS: usize = 8;
+const HUGE_SLOTS: usize = Window::MOST_HUGE;
 const SMALL_SLOTS: usize = 512;
 const SLOTS: usize = HUGE_SLOTS + SMALL_SLOTS;
 /// Bytes of the area in which they lie. After it comes a page for what system calls read; more is mapped, so that a huge page's
@@ -24,6 +24,13 @@ const COMMANDS: i32 = 0;
 const REPLIES: i32 = 1;
 /// How often a change of the memory that another thread is about to make is waited for.
 const TRIES: u32 = 1000;
+
+/// For how long pages are left alone whose contents the program gives up. It tells us before it does (`madvise`), and a page that
+/// is set aside between the two would come back with what was given up: the time must be more than any thread takes from
+/// one to the other.
+const LEFT_ALONE_MS: u64 = 10_000;
+/// Ranges left alone at a time; if there are more, all pages are.
+const RANGES: usize = 64;
 
 /// A page that is aside.
 #[derive(Clone, Copy, Default)]
@@ -50,6 +57,10 @@ struct Keeper<'a> {
     /// Another range that is registered, since a part of the window changed its place.
     further: (u64, u64),
     ending: bool,
+    /// Ranges whose contents were given up: from, to, and when, in milliseconds.
+    given_up: [(u64, u64, u64); RANGES],
+    /// Nothing is set aside until then.
+    alone_until: u64,
 }
 
 /// What we have in the process.
@@ -82,6 +93,8 @@ pub fn run(place: &Place, buffer: &mut [u8]) {
         window: (0, 0),
         further: (0, 0),
         ending: false,
+        given_up: [(0, 0, 0); RANGES],
+        alone_until: 0,
     };
     answer(&Reply::default());
     while let Some(window) = keeper.next() {
@@ -237,7 +250,7 @@ impl Keeper<'_> {
                 self.handle_all(); // forks that began while a range was registered
             }
             if child {
-                self.see_to_thread();
+                self.inside.thread.lives();
             }
             if command {
                 let mut window = Window::default();
@@ -247,14 +260,6 @@ impl Keeper<'_> {
                 return (got == size as isize).then_some(window);
             }
         }
-    }
-
-    fn see_to_thread(&self) {
-        let mut signal = std::mem::MaybeUninit::<libc::signalfd_siginfo>::uninit();
-        let size = size_of::<libc::signalfd_siginfo>();
-        // SAFETY: the kernel writes at most `size` bytes, which nobody looks at.
-        while unsafe { libc::read(self.children, signal.as_mut_ptr().cast(), size) } > 0 {}
-        self.inside.thread.lives();
     }
 
     /// Waits for a command (or the end of who gives them), an event of the process, or news of our thread.
@@ -267,7 +272,12 @@ impl Keeper<'_> {
         let mut all = [wanted(COMMANDS), wanted(self.uffd.0), wanted(self.children)];
         // SAFETY: reads and writes three entries.
         unsafe { libc::poll(all.as_mut_ptr(), 3, milliseconds) };
-        all.map(|one| one.revents != 0)
+        let found = all.map(|one| one.revents != 0);
+        let mut signal = std::mem::MaybeUninit::<libc::signalfd_siginfo>::uninit();
+        let size = size_of::<libc::signalfd_siginfo>();
+        // SAFETY: the kernel writes at most `size` bytes, which nobody looks at.
+        while found[2] && unsafe { libc::read(self.children, signal.as_mut_ptr().cast(), size) } > 0 {}
+        found
     }
 
     /// Moves pages within the process; 0 or the error's number.
@@ -284,6 +294,12 @@ impl Keeper<'_> {
     fn sample(&mut self, window: &Window) -> Reply {
         let began = cpu_time();
         let mut reply = Reply::default();
+        // What is ours in the process is not to be sampled: our thread would wait for itself.
+        let ours = self.inside.mapped..self.inside.mapped + MAPPED;
+        if window.start < ours.end && window.start + window.bytes > ours.start {
+            reply.refused = window.count;
+            return reply;
+        }
         if let Err(error) = self.inside.thread.wake() {
             self.inside.thread.lives();
             return Reply::failed(error);
@@ -337,6 +353,11 @@ impl Keeper<'_> {
     }
 
     fn set_aside(&mut self, page: u64, bytes: u64) -> bool {
+        let now = now_ms();
+        let left_alone = |(from, to, at): &(u64, u64, u64)| *from < page + bytes && page < *to && now < at + LEFT_ALONE_MS;
+        if now < self.alone_until || self.given_up.iter().any(left_alone) {
+            return false;
+        }
         let slots = if bytes == HUGE {
             0..HUGE_SLOTS
         } else {
@@ -346,21 +367,19 @@ impl Keeper<'_> {
         let Some(slot) = slots.into_iter().find(|slot| !used(*slot)) else {
             return false;
         };
-        for _ in 0..TRIES {
-            match self.move_pages(self.address(slot), page, bytes) {
-                0 => {
-                    self.aside[self.count] = Aside { page, slot, bytes };
-                    self.count += 1;
-                    return true;
-                }
-                libc::EAGAIN => self.handle_all(),
-                _ => return false,
+        match self.move_pages(self.address(slot), page, bytes) {
+            0 => {
+                self.aside[self.count] = Aside { page, slot, bytes };
+                self.count += 1;
+                true
             }
-            if self.ending {
-                return false;
+            // What the process does to its memory may concern this page: another time.
+            libc::EAGAIN => {
+                self.handle_all();
+                false
             }
+            _ => false,
         }
-        false
     }
 
     fn address(&self, slot: usize) -> u64 {
@@ -378,10 +397,12 @@ impl Keeper<'_> {
             if left == 0 {
                 return;
             }
-            let [ended, event, _] = self.wait(left as i32);
+            let [ended, event, child] = self.wait(left as i32);
             if event {
                 self.handle_all();
             }
+            // Between two calls it is told of nothing but the thread's end.
+            self.ending |= child && !self.inside.thread.lives();
             // No command is given while a window is open.
             if ended {
                 return;
@@ -420,9 +441,21 @@ impl Keeper<'_> {
                         self.give_up(which);
                     }
                 }
-                self.ending |= matches!(event, Event::Unmap(..));
+                match event {
+                    Event::Remove(..) => self.leave_alone(start, end),
+                    _ => self.ending = true,
+                }
             }
             Event::Other => {}
+        }
+    }
+
+    fn leave_alone(&mut self, start: u64, end: u64) {
+        let now = now_ms();
+        let free = self.given_up.iter_mut().find(|(_, _, at)| now >= at + LEFT_ALONE_MS || *at == 0);
+        match free {
+            Some(range) => *range = (start, end, now),
+            None => self.alone_until = now + LEFT_ALONE_MS,
         }
     }
 

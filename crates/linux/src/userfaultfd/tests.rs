@@ -93,6 +93,6 @@ fn who_has_ended_is_an_error() {
     program.0.kill().unwrap();
     program.0.wait().unwrap();
     let reply = sample(&mut sampler, &program.window(0));
-    assert_eq!(reply.error, libc::ESRCH as u64);
-    assert!(Sampler::attach(&host, program.0.id()).is_err());
+    assert!(reply.gone(), "{reply:?}");
+    assert!(matches!(Sampler::attach(&host, program.0.id()), Err(Refusal::Gone)));
 }

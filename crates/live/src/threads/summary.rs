@@ -4,6 +4,7 @@ use super::thread_event::{Gain, ThreadEvent, ThreadsMoved};
 use super::view::{Seen, nothing_to_choose};
 use crate::options::ThreadMoves;
 use crate::topology::Topology;
+use super::thread_event::bandwidth;
 use nodewise_analysis::figures::percent;
 use nodewise_control::asym::{Application, Decision, Refused};
 use nodewise_control::groups::Why;
@@ -35,8 +36,10 @@ pub struct ThreadSummary {
     dry: bool,
     /// Whether remote accesses were scaled by resctrl counters.
     pub(crate) counted: bool,
-    /// The processor's event that loads were sampled with; `None`: hint faults.
+    /// The processor's event that loads were sampled with; `None`: only page faults were.
     pub(crate) loads: Option<String>,
+    /// What brought about the page faults.
+    sensor: &'static str,
     /// Current and best P_wbw by the last measurement, MB/s.
     pub(crate) now: f64,
     pub(crate) best: f64,
@@ -62,9 +65,10 @@ pub(crate) struct Process {
 
 impl ThreadSummary {
     /// The summary of a session that begins.
-    pub(super) fn new(rule: ThreadMoves, dry: bool) -> Self {
+    pub(super) fn new(rule: ThreadMoves, sensor: &'static str, dry: bool) -> Self {
         Self {
             rule,
+            sensor,
             dry,
             ..Self::default()
         }
@@ -198,7 +202,7 @@ impl ThreadSummary {
 
     /// Where the accesses by node came from.
     pub(crate) fn source(&self) -> String {
-        let sampled = self.loads.as_deref().unwrap_or("hint-faults");
+        let sampled = self.loads.as_deref().unwrap_or(self.sensor);
         match self.counted {
             true => format!("{sampled}, resctrl"),
             false => sampled.to_owned(),
@@ -217,9 +221,9 @@ impl ThreadSummary {
         );
         if self.rule == ThreadMoves::Asym {
             out += &format!(
-                "; weighted bandwidth {:.1} GB/s, at best {:.1}",
-                self.now / 1e3,
-                self.best / 1e3
+                "; weighted bandwidth {}, at best {}",
+                bandwidth(self.now),
+                bandwidth(self.best)
             );
         }
         if let Some((now, _)) = self.remote {

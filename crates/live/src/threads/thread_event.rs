@@ -1,5 +1,7 @@
 //! What thread migration reports while a session runs.
 
+use std::fmt;
+
 /// Threads of a process that migrated between nodes.
 #[derive(Clone, Debug)]
 pub struct ThreadsMoved {
@@ -26,9 +28,46 @@ pub enum Gain {
     Remote(f64, f64),
 }
 
+/// `weighted bandwidth 1.2 GB/s to 3.4 GB/s`
+impl fmt::Display for Gain {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Bandwidth(before, after) => {
+                write!(f, "weighted bandwidth {} to {}", bandwidth(*before), bandwidth(*after))
+            }
+            Self::Remote(now, later) => write!(
+                f,
+                "{:.0} % of the samples remote, {:.0} % once memory has followed",
+                100.0 * now,
+                100.0 * later
+            ),
+        }
+    }
+}
+
+/// In the unit in which it has digits, from MB/s. Few samples make a small one; without any it is not known to be nothing.
+pub(crate) fn bandwidth(megabytes: f64) -> String {
+    match megabytes {
+        none if none <= 0.0 => "unknown (no remote access was sampled)".to_owned(),
+        few if few < 100.0 => format!("{few:.1} MB/s"),
+        much => format!("{:.1} GB/s", much / 1e3),
+    }
+}
+
 /// A message for the user, or moved threads for subscribers.
 #[derive(Clone, Debug)]
 pub enum ThreadEvent {
     Notice(String),
     Moved(ThreadsMoved),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn little_bandwidth_has_digits_and_none_is_unknown() {
+        assert_eq!(Gain::Bandwidth(3.21, 2500.0).to_string(), "weighted bandwidth 3.2 MB/s to 2.5 GB/s");
+        assert!(bandwidth(0.0).starts_with("unknown"));
+    }
 }

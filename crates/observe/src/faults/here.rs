@@ -5,16 +5,17 @@ use nodewise_linux::process::Capability;
 use std::fmt;
 use std::io;
 
-/// Why hint faults cannot be observed, and the remedy.
+/// Why accesses cannot be sampled, and the remedy.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub struct NotHere {
+    what: &'static str,
     because: String,
     mend: String,
 }
 
 impl fmt::Display for NotHere {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "hint faults: not here, because {}", self.because)?;
+        write!(f, "{}: not here, because {}", self.what, self.because)?;
         if self.mend.is_empty() {
             Ok(())
         } else {
@@ -25,7 +26,13 @@ impl fmt::Display for NotHere {
 
 impl NotHere {
     pub(super) fn new(because: impl Into<String>, mend: impl Into<String>) -> Self {
+        Self::of("hint faults", because, mend)
+    }
+
+    /// Of another sensor.
+    pub(super) fn of(what: &'static str, because: impl Into<String>, mend: impl Into<String>) -> Self {
         Self {
+            what,
             because: because.into(),
             mend: mend.into(),
         }

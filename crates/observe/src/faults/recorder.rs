@@ -3,7 +3,7 @@
 // Why: docs/decisions/structure.md
 
 use super::traced::Traced;
-use super::{Figures, Kind, NotHere, Watch};
+use super::{Figures, Kind, NotHere, Sensor, Watch};
 use crate::LOOK;
 use crate::control::Control;
 use crate::error::cannot_start;
@@ -65,6 +65,8 @@ pub struct Options<'a> {
     pub minimum_samples: u32,
     /// Makes the kernel scan at this period meanwhile, in milliseconds; this applies to all processes of the system.
     pub scan: Option<u32>,
+    /// What brings about the samples.
+    pub sensor: Sensor,
 }
 
 /// Progress of a recording.
@@ -105,10 +107,11 @@ pub fn record(options: Options<'_>, look: impl FnMut(Progress) + Send) -> Result
         budget,
         minimum_samples,
         scan,
+        sensor,
     } = options;
     let mut watch = match &target {
-        Target::Command { .. } => Watch::of_command(&host, budget)?,
-        Target::Processes { pids, .. } => Watch::of_pids(&host, pids, budget)?,
+        Target::Command { .. } => Watch::of_command(&host, budget, sensor)?,
+        Target::Processes { pids, .. } => Watch::of_pids(&host, pids, budget, sensor)?,
     };
     let held = scan.map(|ms| hold(&host, ms)).transpose()?;
     if let Some(ms) = scan {

@@ -8,6 +8,7 @@ use clap::ValueEnum;
 use nodewise_enforce::Binding;
 use nodewise_linux::Host;
 use nodewise_live::{Options, Target, ThreadMoves, Topology};
+use nodewise_observe::faults::Sensor;
 
 /// What decides about threads, as written.
 #[derive(Clone, Copy, ValueEnum)]
@@ -54,6 +55,24 @@ pub fn target(arguments: &Arguments) -> anyhow::Result<Target> {
     }
 }
 
+/// `--sensor`.
+#[derive(Clone, Copy, ValueEnum)]
+pub enum By {
+    Auto,
+    HintFaults,
+    Userfaultfd,
+}
+
+impl From<By> for Sensor {
+    fn from(by: By) -> Self {
+        match by {
+            By::Auto => Self::Auto,
+            By::HintFaults => Self::HintFaults,
+            By::Userfaultfd => Self::Userfaultfd,
+        }
+    }
+}
+
 /// Options of the live loop.
 pub fn options(arguments: &Arguments) -> Options {
     let defaults = Options::default();
@@ -66,6 +85,7 @@ pub fn options(arguments: &Arguments) -> Options {
         rate_limit: arguments.rate_limit,
         minimum_samples: arguments.minimum_samples,
         page_shift: arguments.page_size,
+        sensor: arguments.sensor.into(),
         scan_period: arguments.scan_period,
         freeze: arguments.freeze,
         dry_run: arguments.dry_run,

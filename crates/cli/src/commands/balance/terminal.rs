@@ -3,7 +3,7 @@
 use crate::output::{self, say};
 use nodewise_linux::Host;
 use nodewise_linux::maps::Area;
-use nodewise_live::{Decided, Event, Gain, Run, Subscriber, ThreadsMoved};
+use nodewise_live::{Decided, Event, Run, Subscriber, ThreadsMoved};
 use nodewise_machine::format_bytes;
 use nodewise_observe::faults::Watch;
 use nodewise_profile::{BASE_PAGE_SHIFT, PageNumber};
@@ -58,22 +58,7 @@ impl Terminal {
 }
 
 fn tell_threads(at: Duration, moved: &ThreadsMoved) {
-    let gain = match moved.gain {
-        Gain::Bandwidth(before, after) => {
-            format!(
-                "weighted bandwidth {:.1} to {:.1} GB/s",
-                before / 1e3,
-                after / 1e3
-            )
-        }
-        Gain::Remote(now, later) => {
-            format!(
-                "{:.0} % of the samples remote, {:.0} % once memory has followed",
-                100.0 * now,
-                100.0 * later
-            )
-        }
-    };
+    let gain = moved.gain;
     let would = if moved.dry { "would " } else { "" };
     let done = match moved.from == moved.to {
         true => format!("stay on nodes {}", moved.to),

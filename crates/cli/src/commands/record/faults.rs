@@ -1,11 +1,11 @@
 //! `nodewise record --via faults`: samples a program that is started, or running processes.
 
-use super::{Arguments, cpus, folder, meta, set_openmp, show, summary};
+use super::{Arguments, Via, cpus, folder, meta, set_openmp, show, summary};
 use crate::exit::Outcome;
 use crate::output::say;
 use nodewise_enforce::Holder;
 use nodewise_linux::{Host, clock, companion};
-use nodewise_observe::faults::{Options, Target, Tend, record};
+use nodewise_observe::faults::{Options, SETS_ASIDE, Sensor, Target, Tend, record};
 use nodewise_observe::{Error, ErrorKind, Slicing, host_meta};
 use std::path::PathBuf;
 use std::process::Command;
@@ -47,9 +47,17 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
         budget: faults.observe_budget,
         minimum_samples: faults.minimum_samples,
         scan: faults.scan_period.map(clock::milliseconds),
+        sensor: sensor(arguments)?,
     };
     let bar = super::progress_bar();
-    let recorded = record(options, |p| show(&bar, p.samples, "samples", p.slices));
+    let mut untold = options.sensor == Sensor::Userfaultfd;
+    let recorded = record(options, |p| {
+        // Once it is known to work: an error has one line.
+        if std::mem::take(&mut untold) {
+            bar.suspend(|| say!("{SETS_ASIDE}"));
+        }
+        show(&bar, p.samples, "samples", p.slices);
+    });
     bar.finish_and_clear();
     let recorded = recorded.map_err(named)?;
     if let Some(why) = seen_from_outside {
@@ -57,6 +65,22 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     }
     summary::sampled(&folder, &recorded, faults.minimum_samples);
     Ok(recorded.status.map_or(Outcome::Done, Outcome::Child))
+}
+
+/// As asked for by name; else the first that works.
+fn sensor(arguments: &Arguments) -> anyhow::Result<Sensor> {
+    let wanted = match arguments.via {
+        Via::Faults => Sensor::HintFaults,
+        Via::Userfaultfd => Sensor::Userfaultfd,
+        _ => Sensor::Auto,
+    };
+    let sensor = wanted.choose(&Host::default()).map_err(Error::from)?;
+    if sensor == Sensor::Userfaultfd {
+        if arguments.faults.scan_period.is_some() {
+            anyhow::bail!("--scan-period: without the kernel's balancing there are no scans; leave it out, or --via faults");
+        }
+    }
+    Ok(sensor)
 }
 
 /// Names the option that an error is about.

@@ -112,6 +112,9 @@ pub fn sampled(folder: &Path, recorded: &nodewise_observe::faults::Recorded, min
         figures.period,
         short(figures.lost as f64),
     );
+    if let Some(aside) = figures.aside {
+        say!("{aside}");
+    }
     match figures.kernel_moved {
         Some(0) => {}
         Some(pages) => say!(
@@ -127,14 +130,17 @@ pub fn sampled(folder: &Path, recorded: &nodewise_observe::faults::Recorded, min
         );
     }
     if figures.hints == 0 {
-        say!("{}", no_samples(profile));
+        say!("{}", no_samples(profile, figures.aside.is_some()));
     }
     cut_short(profile);
     where_and_next(folder);
 }
 
 /// Why there are no samples: the kernel first scans a program after a second, and not at all where it has no choice.
-fn no_samples(profile: &Profile) -> &'static str {
+fn no_samples(profile: &Profile, set_aside: bool) -> &'static str {
+    if set_aside {
+        return "no samples: nothing that was set aside was accessed meanwhile; run longer";
+    }
     match (profile.meta.host_nodes, Thread::count(&profile.threads)) {
         (1, 0 | 1) => {
             "no samples: the program has one thread on one node, and the kernel samples no page that lies where its only thread runs"

@@ -1,0 +1,105 @@
+//! What brings about the page faults that are samples.
+
+use super::here::{NotHere, check};
+use nodewise_linux::userfaultfd::{self, Refusal};
+use nodewise_linux::Host;
+
+const NAME: &str = "userfaultfd";
+
+/// What the user is told of [`Sensor::Userfaultfd`].
+pub const SETS_ASIDE: &str = "accesses are sampled by userfaultfd: pages are taken out of the program one by one, for up to 50 ms, \
+                              and put back when it accesses them (docs/sensors.md)";
+
+/// What makes accesses to pages in memory fault.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Sensor {
+    /// The first of the others that works.
+    #[default]
+    Auto,
+    /// The kernel's automatic NUMA balancing: cheapest, and nothing is done to the program; the kernel moves pages by itself.
+    HintFaults,
+    /// Pages are set aside one by one (Linux 6.8, root): works where NUMA balancing is switched off.
+    Userfaultfd,
+}
+
+impl Sensor {
+    /// As on the command line.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Auto => "auto",
+            Self::HintFaults => "hint-faults",
+            Self::Userfaultfd => NAME,
+        }
+    }
+
+    /// The one that is used.
+    ///
+    /// # Errors
+    /// It does not work here; of [`Sensor::Auto`], none does.
+    pub fn choose(self, host: &Host) -> Result<Self, NotHere> {
+        match self {
+            Self::HintFaults => check(host).map(|()| self),
+            Self::Userfaultfd => user_faults().map(|()| self),
+            Self::Auto => check(host).map(|()| Self::HintFaults).or_else(|hint_faults| {
+                // The remedy for the first is the easier one.
+                user_faults()
+                    .map(|()| Self::Userfaultfd)
+                    .map_err(|_| hint_faults)
+            }),
+        }
+    }
+}
+
+/// Checks whether pages can be set aside here.
+///
+/// # Errors
+/// They cannot; the error says why.
+pub fn user_faults() -> Result<(), NotHere> {
+    userfaultfd::works().map_err(|error| because(&error))
+}
+
+fn because(refusal: &Refusal) -> NotHere {
+    let (because, mend) = match refusal {
+        Refusal::NotPermitted => ("it needs CAP_SYS_PTRACE", "run as root"),
+        Refusal::OldKernel => ("this kernel does not move pages with it", "Linux 6.8 or newer"),
+        Refusal::NoUserfaultfd => ("this kernel has none", "a kernel with CONFIG_USERFAULTFD"),
+        other => return NotHere::of(NAME, format!("{other:?}"), ""),
+    };
+    NotHere::of(NAME, because, mend)
+}
+
+/// Why a process cannot be sampled.
+pub fn not_entered(pid: u32, refusal: &Refusal) -> NotHere {
+    let (because, mend) = match refusal {
+        Refusal::NotPermitted => (
+            format!("process {pid} may not open a descriptor, or is traced by another (a debugger, strace)"),
+            "sysctl vm.unprivileged_userfaultfd=1, if the process is not root's",
+        ),
+        Refusal::Not64Bit => (format!("process {pid} is no 64-bit program"), ""),
+        Refusal::NotInterrupted => (
+            format!("no thread of process {pid} could be interrupted"),
+            "try again",
+        ),
+        Refusal::NoMemory => (format!("process {pid} may map no more memory"), ""),
+        Refusal::Gone => (format!("process {pid} has ended"), ""),
+        Refusal::Other(error) => (format!("process {pid}: {error}"), ""),
+        _ => return because(refusal),
+    };
+    NotHere::of(NAME, because, mend)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn why_it_does_not_work_is_said_with_the_remedy() {
+        assert_eq!(
+            because(&Refusal::OldKernel).to_string(),
+            "userfaultfd: not here, because this kernel does not move pages with it; remedy: Linux 6.8 or newer"
+        );
+        let process = not_entered(7, &Refusal::NotPermitted).to_string();
+        assert!(process.contains("vm.unprivileged_userfaultfd=1"), "{process}");
+    }
+}

@@ -1,0 +1,239 @@
+// Programs whose pages are set aside while they run. Each checks its own memory all the time, and exits with 3 when it is not
+// what the program wrote.
+// target KIND SECONDS [huge]
+#define _GNU_SOURCE
+#include <linux/audit.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { PAGE = 4096, PAGES = 4096, WORDS = PAGE / 8, STEP = 64, OWNERS = 2, OWNED = 256 };
+#define BYTES ((long)PAGES * PAGE)
+
+static atomic_int stop;
+static atomic_long rounds;
+
+static void fail(const char *what) {
+    printf("WRONG %s\n", what);
+    fflush(stdout);
+    _exit(3);
+}
+
+static uint64_t *fresh(void) {
+    void *memory = mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED) fail("mmap");
+    return memory;
+}
+
+static void fill(uint64_t *memory, uint64_t key) {
+    for (long i = 0; i < BYTES / 8; i += STEP) memory[i] = key + i;
+}
+
+static int good(volatile uint64_t *memory, uint64_t key) {
+    for (long i = 0; i < BYTES / 8; i += STEP)
+        if (memory[i] != key + i) return 0;
+    return 1;
+}
+
+static void *counts(void *unused) {
+    uint64_t *memory = fresh(), key = 1;
+    fill(memory, key);
+    for (; !stop; rounds++) {
+        if (!good(memory, key++)) fail("count");
+        for (long i = 0; i < BYTES / 8; i += STEP) memory[i]++;
+    }
+    return unused;
+}
+
+// Children see what the parent had, change it for themselves, and have children too; the parent goes on writing.
+static void *forks(void *unused) {
+    uint64_t *memory = fresh(), key = 77;
+    fill(memory, key);
+    for (; !stop; rounds++) {
+        pid_t child = fork();
+        if (child < 0) fail("fork");
+        if (child == 0) {
+            int right = good(memory, key);
+            if (right && rounds % 3 == 0) {
+                int status = 1;
+                pid_t grandchild = fork();
+                if (grandchild == 0) _exit(!good(memory, key));
+                waitpid(grandchild, &status, 0);
+                right = status == 0;
+            }
+            for (long i = 0; i < BYTES / 8; i += 8 * WORDS) memory[i] = 0;
+            _exit(!right);
+        }
+        key++;
+        for (long i = 0; i < BYTES / 8; i += STEP) memory[i]++;
+        int status;
+        waitpid(child, &status, 0);
+        if (status != 0) fail("a child's memory");
+        if (!good(memory, key)) fail("a parent's memory");
+    }
+    return unused;
+}
+
+// What is given up reads as zero, the rest as before.
+static void *gives_up(void *unused) {
+    uint64_t *memory = fresh();
+    for (; !stop; rounds++) {
+        fill(memory, 5);
+        long from = rand() % 1000, count = 1 + rand() % 3000;
+        if (madvise((char *)memory + from * PAGE, count * PAGE, MADV_DONTNEED)) fail("madvise");
+        for (long page = 0; page < PAGES; page++) {
+            uint64_t wanted = page >= from && page < from + count ? 0 : 5 + page * WORDS;
+            if (((volatile uint64_t *)memory)[page * WORDS] != wanted) fail("given up");
+        }
+    }
+    return unused;
+}
+
+static void *changes_place(void *unused) {
+    uint64_t *memory = fresh();
+    fill(memory, 9);
+    for (; !stop; rounds++) {
+        memory = mremap(memory, BYTES, BYTES, MREMAP_MAYMOVE | MREMAP_FIXED, fresh());
+        if (memory == MAP_FAILED) fail("mremap");
+        if (!good(memory, 9)) fail("another place");
+        usleep(3000);
+    }
+    return unused;
+}
+
+static void *protects(void *unused) {
+    uint64_t *memory = fresh();
+    fill(memory, 11);
+    for (; !stop; rounds++) {
+        long from = rand() % 1000, count = 1 + rand() % 3000;
+        if (mprotect((char *)memory + from * PAGE, count * PAGE, PROT_READ)) fail("mprotect");
+        if (!good(memory, 11)) fail("protected");
+        if (mprotect(memory, BYTES, PROT_READ | PROT_WRITE)) fail("mprotect back");
+        if (!good(memory, 11)) fail("not protected");
+    }
+    return unused;
+}
+
+static void *unmaps(void *unused) {
+    for (; !stop; rounds++) {
+        uint64_t *memory = fresh();
+        fill(memory, 3);
+        usleep(20000);
+        if (!good(memory, 3)) fail("mapped");
+        munmap(memory, BYTES);
+        memory = fresh();
+        for (long i = 0; i < BYTES / 8; i += WORDS)
+            if (((volatile uint64_t *)memory)[i]) fail("new memory is not zero");
+        munmap(memory, BYTES);
+    }
+    return unused;
+}
+
+// System calls read and write pages that are aside.
+static void *calls(void *unused) {
+    uint64_t *memory = fresh();
+    int pipes[2];
+    if (pipe(pipes)) fail("pipe");
+    fill(memory, 21);
+    for (; !stop; rounds++) {
+        char *from = (char *)memory + (long)(rand() % PAGES) * PAGE, *to = (char *)memory + (long)(rand() % PAGES) * PAGE, kept[PAGE];
+        memcpy(kept, to, PAGE);
+        if (write(pipes[1], from, PAGE) != PAGE) fail("write");
+        if (read(pipes[0], to, PAGE) != PAGE) fail("read");
+        if (*(uint64_t *)to != 21 + (uint64_t)(from - (char *)memory) / 8) fail("what was read");
+        if (from != to) memcpy(to, kept, PAGE);
+    }
+    return unused;
+}
+
+static void *nothing(void *unused) {
+    return unused;
+}
+
+static void *starts_threads(void *unused) {
+    for (; !stop; rounds++) {
+        pthread_t thread;
+        if (pthread_create(&thread, NULL, nothing, NULL)) fail("thread");
+        pthread_join(thread, NULL);
+        usleep(200);
+    }
+    return unused;
+}
+
+// Owners of a part each, on CPUs far apart, which they only read.
+static char *parts;
+
+static void *owns(void *argument) {
+    long me = (long)argument, sum = 0, passes = 0;
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    CPU_SET((size_t)(me * (sysconf(_SC_NPROCESSORS_ONLN) - 1)), &set);
+    sched_setaffinity(0, sizeof set, &set);
+    volatile char *mine = parts + me * OWNED * PAGE;
+    for (; !stop; passes++, rounds++)
+        for (long i = 0; i < (long)OWNED * PAGE; i += 64) sum += mine[i];
+    if (sum != passes * OWNED * PAGE / 64 * (me + 1)) fail("sum");
+    return NULL;
+}
+
+// Filters out what the kernel would have a process killed for.
+static void filter(void) {
+    struct sock_filter rules[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_userfaultfd, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    struct sock_fprog program = {sizeof rules / sizeof *rules, rules};
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program)) fail("filter");
+}
+
+static const struct {
+    const char *name;
+    void *(*work)(void *);
+} KINDS[] = {
+    {"counts", counts}, {"forks", forks}, {"gives-up", gives_up}, {"changes-place", changes_place}, {"protects", protects}, {"unmaps", unmaps}, {"calls", calls}, {"starts-threads", starts_threads},
+};
+enum { KIND_COUNT = sizeof KINDS / sizeof *KINDS };
+
+int main(int argc, char **argv) {
+    const char *kind = argc > 1 ? argv[1] : "";
+    int seconds = argc > 2 ? atoi(argv[2]) : 1, huge = argc > 3, started = 0;
+    pthread_t threads[KIND_COUNT];
+    if (!strcmp(kind, "filtered")) {
+        filter();
+        kind = "counts";
+    }
+    if (!strcmp(kind, "owns")) {
+        long bytes = (long)OWNERS * OWNED * PAGE;
+        parts = aligned_alloc(2 << 20, bytes);
+        madvise(parts, bytes, huge ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
+        for (long me = 0; me < OWNERS; me++) memset(parts + me * OWNED * PAGE, (int)me + 1, OWNED * PAGE);
+        for (long me = 0; me < OWNERS; me++) pthread_create(&threads[started++], NULL, owns, (void *)me);
+    }
+    for (int i = 0; i < KIND_COUNT; i++)
+        if (!strcmp(kind, KINDS[i].name) || !strcmp(kind, "all")) pthread_create(&threads[started++], NULL, KINDS[i].work, NULL);
+    if (started == 0) {
+        fprintf(stderr, "no such kind: %s\n", kind);
+        return 2;
+    }
+    puts("began");
+    fflush(stdout);
+    for (int i = 0; i < 20 * seconds; i++) usleep(50000);
+    stop = 1;
+    for (int i = 0; i < started; i++) pthread_join(threads[i], NULL);
+    printf("rounds %ld\n", rounds);
+    return 0;
+}
