@@ -54,8 +54,8 @@ REASONS = {"fast": {
     "D9": "Tested by leaving out adi and sor: locality 13.4, mixed 12.5, random -4.5, interleave -4.2, balanced -9.0 %; "
           f"locality stays first, by 1 % then. {ONE_EACH}: locality 173, mixed 168 %. Why mixed is not first is not known.",
     "D11": f"{ONE_EACH}: then bt, cg, fft3d, lu, mg and sp gain on every machine (1.07 and more), so that initialisation explains the "
-           "losses of bt, fft3d and sp. is loses in both (0.91 and 0.95 on the Xeon, 0.86 and 0.97 on the Opteron), and with mixed at 80 % gains "
-           "(1.02, 1.02): pages between 80 and 90 % exclusive are interleaved at 90.",
+           "losses of bt, fft3d and sp. is loses in both (0.91 and 0.95 on the Xeon, 0.86 and 0.97 on the Opteron), and with mixed at 80 % "
+           "gains (1.02, 1.02): pages between 80 and 90 % exclusive are interleaved at 90.",
     "D14": f"The worst is fft3d (0.96); is, lu and mg gain on the Xeon. {ONE_EACH}: the worst is then 1.06. So it is not the "
            "initialisation; not known otherwise. On the Itanium and the Opteron random does lose (0.72, 0.71).",
 }}

@@ -33,17 +33,20 @@ static void fail(const char *what) {
 
 static uint64_t *fresh(void) {
     void *memory = mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (memory == MAP_FAILED) fail("mmap");
+    if (memory == MAP_FAILED)
+        fail("mmap");
     return memory;
 }
 
 static void fill(uint64_t *memory, uint64_t key) {
-    for (long i = 0; i < BYTES / 8; i += STEP) memory[i] = key + i;
+    for (long i = 0; i < BYTES / 8; i += STEP)
+        memory[i] = key + i;
 }
 
 static int good(volatile uint64_t *memory, uint64_t key) {
     for (long i = 0; i < BYTES / 8; i += STEP)
-        if (memory[i] != key + i) return 0;
+        if (memory[i] != key + i)
+            return 0;
     return 1;
 }
 
@@ -51,8 +54,10 @@ static void *counts(void *unused) {
     uint64_t *memory = fresh(), key = 1;
     fill(memory, key);
     for (; !stop; rounds++) {
-        if (!good(memory, key++)) fail("count");
-        for (long i = 0; i < BYTES / 8; i += STEP) memory[i]++;
+        if (!good(memory, key++))
+            fail("count");
+        for (long i = 0; i < BYTES / 8; i += STEP)
+            memory[i]++;
     }
     return unused;
 }
@@ -63,25 +68,31 @@ static void *forks(void *unused) {
     fill(memory, key);
     for (; !stop; rounds++) {
         pid_t child = fork();
-        if (child < 0) fail("fork");
+        if (child < 0)
+            fail("fork");
         if (child == 0) {
             int right = good(memory, key);
             if (right && rounds % 3 == 0) {
                 int status = 1;
                 pid_t grandchild = fork();
-                if (grandchild == 0) _exit(!good(memory, key));
+                if (grandchild == 0)
+                    _exit(!good(memory, key));
                 waitpid(grandchild, &status, 0);
                 right = status == 0;
             }
-            for (long i = 0; i < BYTES / 8; i += 8 * WORDS) memory[i] = 0;
+            for (long i = 0; i < BYTES / 8; i += 8 * WORDS)
+                memory[i] = 0;
             _exit(!right);
         }
         key++;
-        for (long i = 0; i < BYTES / 8; i += STEP) memory[i]++;
+        for (long i = 0; i < BYTES / 8; i += STEP)
+            memory[i]++;
         int status;
         waitpid(child, &status, 0);
-        if (status != 0) fail("a child's memory");
-        if (!good(memory, key)) fail("a parent's memory");
+        if (status != 0)
+            fail("a child's memory");
+        if (!good(memory, key))
+            fail("a parent's memory");
     }
     return unused;
 }
@@ -92,10 +103,12 @@ static void *gives_up(void *unused) {
     for (; !stop; rounds++) {
         fill(memory, 5);
         long from = rand() % 1000, count = 1 + rand() % 3000;
-        if (madvise((char *)memory + from * PAGE, count * PAGE, MADV_DONTNEED)) fail("madvise");
+        if (madvise((char *)memory + from * PAGE, count * PAGE, MADV_DONTNEED))
+            fail("madvise");
         for (long page = 0; page < PAGES; page++) {
             uint64_t wanted = page >= from && page < from + count ? 0 : 5 + page * WORDS;
-            if (((volatile uint64_t *)memory)[page * WORDS] != wanted) fail("given up");
+            if (((volatile uint64_t *)memory)[page * WORDS] != wanted)
+                fail("given up");
         }
     }
     return unused;
@@ -106,8 +119,10 @@ static void *changes_place(void *unused) {
     fill(memory, 9);
     for (; !stop; rounds++) {
         memory = mremap(memory, BYTES, BYTES, MREMAP_MAYMOVE | MREMAP_FIXED, fresh());
-        if (memory == MAP_FAILED) fail("mremap");
-        if (!good(memory, 9)) fail("another place");
+        if (memory == MAP_FAILED)
+            fail("mremap");
+        if (!good(memory, 9))
+            fail("another place");
         usleep(3000);
     }
     return unused;
@@ -118,10 +133,14 @@ static void *protects(void *unused) {
     fill(memory, 11);
     for (; !stop; rounds++) {
         long from = rand() % 1000, count = 1 + rand() % 3000;
-        if (mprotect((char *)memory + from * PAGE, count * PAGE, PROT_READ)) fail("mprotect");
-        if (!good(memory, 11)) fail("protected");
-        if (mprotect(memory, BYTES, PROT_READ | PROT_WRITE)) fail("mprotect back");
-        if (!good(memory, 11)) fail("not protected");
+        if (mprotect((char *)memory + from * PAGE, count * PAGE, PROT_READ))
+            fail("mprotect");
+        if (!good(memory, 11))
+            fail("protected");
+        if (mprotect(memory, BYTES, PROT_READ | PROT_WRITE))
+            fail("mprotect back");
+        if (!good(memory, 11))
+            fail("not protected");
     }
     return unused;
 }
@@ -131,11 +150,13 @@ static void *unmaps(void *unused) {
         uint64_t *memory = fresh();
         fill(memory, 3);
         usleep(20000);
-        if (!good(memory, 3)) fail("mapped");
+        if (!good(memory, 3))
+            fail("mapped");
         munmap(memory, BYTES);
         memory = fresh();
         for (long i = 0; i < BYTES / 8; i += WORDS)
-            if (((volatile uint64_t *)memory)[i]) fail("new memory is not zero");
+            if (((volatile uint64_t *)memory)[i])
+                fail("new memory is not zero");
         munmap(memory, BYTES);
     }
     return unused;
@@ -145,27 +166,32 @@ static void *unmaps(void *unused) {
 static void *calls(void *unused) {
     uint64_t *memory = fresh();
     int pipes[2];
-    if (pipe(pipes)) fail("pipe");
+    if (pipe(pipes))
+        fail("pipe");
     fill(memory, 21);
     for (; !stop; rounds++) {
-        char *from = (char *)memory + (long)(rand() % PAGES) * PAGE, *to = (char *)memory + (long)(rand() % PAGES) * PAGE, kept[PAGE];
+        char *from = (char *)memory + (long)(rand() % PAGES) * PAGE,
+             *to = (char *)memory + (long)(rand() % PAGES) * PAGE, kept[PAGE];
         memcpy(kept, to, PAGE);
-        if (write(pipes[1], from, PAGE) != PAGE) fail("write");
-        if (read(pipes[0], to, PAGE) != PAGE) fail("read");
-        if (*(uint64_t *)to != 21 + (uint64_t)(from - (char *)memory) / 8) fail("what was read");
-        if (from != to) memcpy(to, kept, PAGE);
+        if (write(pipes[1], from, PAGE) != PAGE)
+            fail("write");
+        if (read(pipes[0], to, PAGE) != PAGE)
+            fail("read");
+        if (*(uint64_t *)to != 21 + (uint64_t)(from - (char *)memory) / 8)
+            fail("what was read");
+        if (from != to)
+            memcpy(to, kept, PAGE);
     }
     return unused;
 }
 
-static void *nothing(void *unused) {
-    return unused;
-}
+static void *nothing(void *unused) { return unused; }
 
 static void *starts_threads(void *unused) {
     for (; !stop; rounds++) {
         pthread_t thread;
-        if (pthread_create(&thread, NULL, nothing, NULL)) fail("thread");
+        if (pthread_create(&thread, NULL, nothing, NULL))
+            fail("thread");
         pthread_join(thread, NULL);
         usleep(200);
     }
@@ -183,8 +209,10 @@ static void *owns(void *argument) {
     sched_setaffinity(0, sizeof set, &set);
     volatile char *mine = parts + me * OWNED * PAGE;
     for (; !stop; passes++, rounds++)
-        for (long i = 0; i < (long)OWNED * PAGE; i += 64) sum += mine[i];
-    if (sum != passes * OWNED * PAGE / 64 * (me + 1)) fail("sum");
+        for (long i = 0; i < (long)OWNED * PAGE; i += 64)
+            sum += mine[i];
+    if (sum != passes * OWNED * PAGE / 64 * (me + 1))
+        fail("sum");
     return NULL;
 }
 
@@ -197,14 +225,16 @@ static void filter(void) {
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
     };
     struct sock_fprog program = {sizeof rules / sizeof *rules, rules};
-    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program)) fail("filter");
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program))
+        fail("filter");
 }
 
 static const struct {
     const char *name;
     void *(*work)(void *);
 } KINDS[] = {
-    {"counts", counts}, {"forks", forks}, {"gives-up", gives_up}, {"changes-place", changes_place}, {"protects", protects}, {"unmaps", unmaps}, {"calls", calls}, {"starts-threads", starts_threads},
+    {"counts", counts},     {"forks", forks},   {"gives-up", gives_up}, {"changes-place", changes_place},
+    {"protects", protects}, {"unmaps", unmaps}, {"calls", calls},       {"starts-threads", starts_threads},
 };
 enum { KIND_COUNT = sizeof KINDS / sizeof *KINDS };
 
@@ -220,20 +250,25 @@ int main(int argc, char **argv) {
         long bytes = (long)OWNERS * OWNED * PAGE;
         parts = aligned_alloc(2 << 20, bytes);
         madvise(parts, bytes, huge ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
-        for (long me = 0; me < OWNERS; me++) memset(parts + me * OWNED * PAGE, (int)me + 1, OWNED * PAGE);
-        for (long me = 0; me < OWNERS; me++) pthread_create(&threads[started++], NULL, owns, (void *)me);
+        for (long me = 0; me < OWNERS; me++)
+            memset(parts + me * OWNED * PAGE, (int)me + 1, OWNED * PAGE);
+        for (long me = 0; me < OWNERS; me++)
+            pthread_create(&threads[started++], NULL, owns, (void *)me);
     }
     for (int i = 0; i < KIND_COUNT; i++)
-        if (!strcmp(kind, KINDS[i].name) || !strcmp(kind, "all")) pthread_create(&threads[started++], NULL, KINDS[i].work, NULL);
+        if (!strcmp(kind, KINDS[i].name) || !strcmp(kind, "all"))
+            pthread_create(&threads[started++], NULL, KINDS[i].work, NULL);
     if (started == 0) {
         fprintf(stderr, "no such kind: %s\n", kind);
         return 2;
     }
     puts("began");
     fflush(stdout);
-    for (int i = 0; i < 20 * seconds; i++) usleep(50000);
+    for (int i = 0; i < 20 * seconds; i++)
+        usleep(50000);
     stop = 1;
-    for (int i = 0; i < started; i++) pthread_join(threads[i], NULL);
+    for (int i = 0; i < started; i++)
+        pthread_join(threads[i], NULL);
     printf("rounds %ld\n", rounds);
     return 0;
 }

@@ -9,6 +9,9 @@ const PRIOR_BATCHES: f64 = 1.0;
 /// Half-life of measurements, in batches: costs change with the load of the machine.
 const MEASURES: f64 = 16.0;
 
+/// The part of the budget that batches are planned for; the rest is for those that take longer than predicted.
+const PLANNED: f64 = 0.9;
+
 /// Run time, time spent on moving, and the cost model.
 #[derive(Clone, Debug)]
 pub(crate) struct Budget {
@@ -98,7 +101,7 @@ impl Budget {
 
     /// Time that may be spent now, nanoseconds; `None`: unlimited.
     pub fn left_ns(&self) -> Option<u64> {
-        let left = self.allowed_ns()? - self.spent_ns as f64;
+        let left = PLANNED * self.allowed_ns()? - self.spent_ns as f64;
         Some(left.max(0.0) as u64)
     }
 
@@ -107,7 +110,7 @@ impl Budget {
         if self.share.is_infinite() {
             return u64::MAX;
         }
-        let budget = self.share * self.run_ns as f64;
+        let budget = PLANNED * self.share * self.run_ns as f64;
         let left = budget - self.spent_ns as f64 - self.pending_ns - self.batch.per_unit() * 1e9;
         let page = self.gigabyte.per_unit() * page_bytes as f64;
         if left <= 0.0 {

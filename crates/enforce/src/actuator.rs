@@ -2,7 +2,7 @@
 
 use crate::Holder;
 use crate::freezer::{Freezer, Stalls};
-use crate::mover::{CHUNK, Cause, Moved, Mover, Target, present};
+use crate::mover::{Batch, CHUNK, Cause, Moved, Mover, Target, present};
 use nodewise_control::{Actuator, BatchResult, PageResult};
 use nodewise_linux::{Host, clock};
 use nodewise_machine::parse_list;
@@ -11,6 +11,11 @@ use nodewise_profile::{BASE_PAGE_SHIFT, PageNumber};
 use std::collections::HashSet;
 use std::ops::Range;
 use std::time::{Duration, Instant};
+
+/// A thread that accesses a page on its way waits, at most for the call that moves it: calls are to be shorter than this.
+const LONGEST_CALL: Duration = Duration::from_millis(10);
+/// The smallest call, pages of 4 KiB: less costs more calls than it saves waiting.
+const LEAST_CHUNK: usize = 64;
 
 /// Actuator that has the kernel move the pages.
 #[derive(Debug)]
@@ -26,6 +31,9 @@ pub struct Linux {
     holder: Option<Holder>,
     /// Stops processes while their pages are moved.
     freezer: Option<Freezer>,
+    /// Pages of 4 KiB that a call may move to be shorter than [`LONGEST_CALL`], by the calls so far.
+    chunk: usize,
+    longest_call: Duration,
     /// Pages that had perhaps moved, but that the kernel did not report after a recent move.
     hidden: HashSet<PageNumber>,
 }
@@ -48,6 +56,8 @@ impl Linux {
             processes: Vec::new(),
             holder,
             freezer: None,
+            chunk: LEAST_CHUNK,
+            longest_call: Duration::ZERO,
             hidden: HashSet::new(),
         }
     }
@@ -63,6 +73,25 @@ impl Linux {
     #[must_use]
     pub fn stalls(&self) -> Option<Stalls> {
         self.freezer.as_ref().map(Freezer::stalls)
+    }
+
+    /// How long the longest call took that moved pages.
+    #[must_use]
+    pub fn longest_call(&self) -> Duration {
+        self.longest_call
+    }
+
+    /// Fits the size of calls to how long the last ones took.
+    fn fit(&mut self, batches: &[Batch]) {
+        let took = |b: &Batch| Duration::from_nanos(b.end_ns - b.begin_ns);
+        self.longest_call = batches.iter().map(took).fold(self.longest_call, Duration::max);
+        let fits = |b: &Batch| {
+            (b.pages as f64 * LONGEST_CALL.as_secs_f64() / took(b).as_secs_f64().max(1e-9)) as usize
+        };
+        // Half of what would fit: no two calls take equally long.
+        if let Some(fits) = batches.iter().filter(|b| b.pages > 0).map(fits).min() {
+            self.chunk = (fits / 2).min(self.chunk * 2).clamp(LEAST_CHUNK, CHUNK);
+        }
     }
 
     /// Sets the process identifier of an ordinal; a new ordinal is the next one.
@@ -110,7 +139,7 @@ impl Linux {
 
     fn move_allowed(&mut self, group: &Group<'_>, targets: &[Target]) -> Vec<PageResult> {
         let at_once = match self.freezer {
-            Some(_) => (CHUNK >> self.page_shift).max(1),
+            Some(_) => (self.chunk >> self.page_shift).max(1),
             None => targets.len().max(1),
         };
         targets
@@ -122,6 +151,7 @@ impl Linux {
     /// Moves a batch. Companions are asked only after their program has been resumed.
     fn move_batch(&mut self, group: &Group<'_>, targets: &[Target]) -> Vec<PageResult> {
         let pid = group.pid;
+        self.mover.set_chunk(self.chunk);
         let work = || self.mover.move_pages(pid, targets);
         let moved = match &mut self.freezer {
             Some(freezer) => freezer.around(pid, work),
@@ -130,6 +160,7 @@ impl Linux {
         let Ok(mut moved) = moved else {
             return vec![PageResult::Denied; targets.len()];
         };
+        self.fit(&moved.batches);
         self.move_by_companion(pid, targets, &mut moved.homes);
         let came = |(target, home): (&Target, &Option<u32>)| *home == Some(target.node);
         let there: Vec<bool> = targets.iter().zip(&moved.homes).map(came).collect();
@@ -245,6 +276,36 @@ mod tests {
     use nodewise_linux::pages;
     use nodewise_machine::NodeId;
     use nodewise_placement::Reason;
+
+    #[test]
+    fn calls_are_as_large_as_keeps_them_short() {
+        let batch = |pages, milliseconds: u64| Batch {
+            worker: 0,
+            cpu: 0,
+            from: 0,
+            to: 1,
+            pages,
+            moved: pages,
+            begin_ns: 5,
+            end_ns: 5 + milliseconds * 1_000_000,
+        };
+        let mut linux = Linux::new(vec![0, 1], 0, None);
+        // Twice as large at most, however fast it was.
+        linux.fit(&[batch(64, 0)]);
+        assert_eq!(linux.chunk, 128);
+        (0..9).for_each(|_| linux.fit(&[batch(4096, 1)]));
+        assert_eq!(linux.chunk, CHUNK);
+        // The slowest counts: 1000 pages in 20 ms are 500 in 10, of which half.
+        linux.fit(&[batch(1000, 1), batch(1000, 20)]);
+        assert_eq!(
+            (linux.chunk, linux.longest_call()),
+            (250, Duration::from_millis(20))
+        );
+        linux.fit(&[batch(64, 900)]);
+        assert_eq!(linux.chunk, LEAST_CHUNK);
+        linux.fit(&[]);
+        assert_eq!(linux.chunk, LEAST_CHUNK);
+    }
 
     #[test]
     fn neighbours_with_one_goal_are_one_run() {

@@ -60,8 +60,13 @@ impl Mover {
     /// Sets the pages of 4 KiB that a call moves; huge pages are not split for it.
     #[must_use]
     pub fn with_chunk(mut self, pages: usize) -> Self {
-        self.chunk = pages.max(1);
+        self.set_chunk(pages);
         self
+    }
+
+    /// Likewise, of a mover that is in use.
+    pub fn set_chunk(&mut self, pages: usize) {
+        self.chunk = pages.max(1);
     }
 
     /// Moves the resident pages of each target to its node. It is no error if the process ends, forks, unmaps memory or

@@ -73,7 +73,7 @@ struct Region {
 /// Neighbouring pages in memory, all huge or all small.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Run {
-    /// First address.
+    /// The address of the first page.
     pub start: u64,
     /// The address after the last.
     pub end: u64,

@@ -23,7 +23,7 @@ use std::os::unix::fs::FileExt;
 pub const HUGE: u64 = 2 << 20;
 /// Bytes of a small one.
 pub const SMALL: u64 = 4 << 10;
-/// The instruction `syscall`.
+/// The code of the instruction `syscall`.
 const SYSTEM_CALL: [u8; 2] = [0x0f, 0x05];
 
 /// What to sample at once: pages that are there, of a private anonymous mapping that can be read and written.
@@ -34,13 +34,13 @@ pub struct Window {
     pub start: u64,
     /// Bytes of the range.
     pub bytes: u64,
-    /// [`SMALL`] or [`HUGE`].
+    /// Bytes of each page, [`SMALL`] or [`HUGE`].
     pub page_bytes: u64,
     /// How long pages stay aside that nobody accesses.
     pub milliseconds: u64,
-    /// Number of pages.
+    /// How many pages are set aside.
     pub count: u64,
-    /// Their addresses.
+    /// The addresses of these pages, ascending.
     pub pages: [u64; Self::MOST],
 }
 
@@ -101,9 +101,9 @@ pub enum Refusal {
     NotInterrupted,
     /// It may map no more memory.
     NoMemory,
-    /// It has ended.
+    /// The process has ended.
     Gone,
-    /// Something else.
+    /// The kernel refuses for another reason.
     Other(io::Error),
 }
 
@@ -172,8 +172,9 @@ impl Sampler {
         let mut buffer = vec![0; HUGE as usize];
         let kept = [commands.as_raw_fd(), replying.as_raw_fd()];
         // SAFETY: it makes system calls and uses memory that there is.
-        let keeper =
-            unsafe { cleanup_process::start(c"nodewise-keeper", &kept, || keeper::run(&place, &mut buffer)) }?;
+        let keeper = unsafe {
+            cleanup_process::start(c"nodewise-keeper", &kept, || keeper::run(&place, &mut buffer))
+        }?;
         Ok(Self {
             commands: Some(File::from(OwnedFd::from(commanding))),
             replies: file(replies),
@@ -261,7 +262,9 @@ fn place(host: &Host, pid: u32) -> io::Result<Place> {
         pid,
         tid: thread(host, pid)?,
         instruction: instruction(host, pid)?,
-        filtered: host.read(&format!("proc/{pid}/status")).is_ok_and(|text| filtered(&text)),
+        filtered: host
+            .read(&format!("proc/{pid}/status"))
+            .is_ok_and(|text| filtered(&text)),
     })
 }
 
@@ -273,23 +276,37 @@ fn filtered(status: &str) -> bool {
 
 /// A thread that takes an interruption best: one that computes, or waits for a lock, since Linux lets that wait go on.
 fn thread(host: &Host, pid: u32) -> io::Result<u32> {
-    let tids = host.names(&format!("proc/{pid}/task")).map_err(|_| io::ErrorKind::NotFound)?;
+    let tids = host
+        .names(&format!("proc/{pid}/task"))
+        .map_err(|_| io::ErrorKind::NotFound)?;
     let tids: Vec<u32> = tids.iter().filter_map(|name| name.parse().ok()).collect();
     let suits = |tid: &u32| {
-        let text = host.read(&format!("proc/{pid}/task/{tid}/syscall")).unwrap_or_default();
+        let text = host
+            .read(&format!("proc/{pid}/task/{tid}/syscall"))
+            .unwrap_or_default();
         let futex = libc::SYS_futex.to_string();
         text.starts_with("running") || text.split(' ').next() == Some(futex.as_str())
     };
-    let found = tids.iter().find(|tid| suits(tid)).or_else(|| tids.iter().find(|tid| **tid == pid));
-    found.or(tids.first()).copied().ok_or_else(|| io::ErrorKind::NotFound.into())
+    let found = tids
+        .iter()
+        .find(|tid| suits(tid))
+        .or_else(|| tids.iter().find(|tid| **tid == pid));
+    found
+        .or(tids.first())
+        .copied()
+        .ok_or_else(|| io::ErrorKind::NotFound.into())
 }
 
 /// Where the process has the instruction `syscall`: in the code that the kernel gives to every process.
 fn instruction(host: &Host, pid: u32) -> io::Result<u64> {
     let maps = host.maps(pid).map_err(io::Error::other)?;
-    let area = maps.iter().find(|area| area.name == "[vdso]").ok_or(io::ErrorKind::Unsupported)?;
+    let area = maps
+        .iter()
+        .find(|area| area.name == "[vdso]")
+        .ok_or(io::ErrorKind::Unsupported)?;
     let mut code = vec![0; (area.end - area.start) as usize];
     File::open(host.proc().join(format!("{pid}/mem")))?.read_exact_at(&mut code, area.start)?;
     let at = code.windows(2).position(|two| two == SYSTEM_CALL);
-    at.map(|at| area.start + at as u64).ok_or_else(|| io::ErrorKind::Unsupported.into())
+    at.map(|at| area.start + at as u64)
+        .ok_or_else(|| io::ErrorKind::Unsupported.into())
 }

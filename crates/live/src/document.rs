@@ -42,6 +42,8 @@ pub struct Document<'a> {
     first_touches: u64,
     lost: u64,
     observing: f64,
+    sensor: &'static str,
+    pages_set_aside: Option<u64>,
     scan_period_ms: Option<u32>,
 }
 
@@ -66,6 +68,8 @@ struct Budget {
     used: f64,
     seconds: f64,
     seconds_per_gb: f64,
+    /// Of a call that moves pages.
+    longest_call_seconds: f64,
 }
 
 #[derive(Serialize)]
@@ -167,11 +171,14 @@ impl Status {
                 used: self.budget_used(),
                 seconds: self.ledger.spent_ns as f64 / 1e9,
                 seconds_per_gb: self.seconds_per_gb,
+                longest_call_seconds: self.longest_call.as_secs_f64(),
             },
             samples: self.figures.hints + self.figures.unknown,
             first_touches: self.figures.firsts,
             lost: self.figures.lost,
             observing: self.figures.cost,
+            sensor: self.figures.sensor.name(),
+            pages_set_aside: self.figures.aside.map(|aside| aside.pages),
             scan_period_ms: self.figures.scan_ms,
         }
     }

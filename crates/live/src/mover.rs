@@ -6,6 +6,7 @@ use nodewise_machine::NodeId;
 use nodewise_profile::PageNumber;
 use std::collections::HashSet;
 use std::ops::Range;
+use std::time::Duration;
 
 /// The actuator: the kernel or a dry run.
 pub enum Mover {
@@ -41,6 +42,14 @@ impl Mover {
         match self {
             Self::Linux(linux) => linux.stalls(),
             Self::Nobody(..) => None,
+        }
+    }
+
+    /// How long the longest call took that moved pages.
+    pub fn longest_call(&self) -> Duration {
+        match self {
+            Self::Linux(linux) => linux.longest_call(),
+            Self::Nobody(..) => Duration::ZERO,
         }
     }
 

@@ -488,6 +488,7 @@ impl Session {
         let _ = self.subscribers.tell(now, &Event::Decided(decided));
         self.status.evicted = self.observation.0.evicted();
         self.status.stalls = self.mover.stalls();
+        self.status.longest_call = self.mover.longest_call();
         self.status.threads = self.threads.as_ref().map(|t| t.summary().clone());
         self.status
             .decided(turn, &self.controller, &self.watch, self.began);

@@ -72,6 +72,8 @@ pub struct Status {
     pub held: Held,
     /// Total time that processes were stopped, if they are stopped for moves.
     pub stalls: Option<Stalls>,
+    /// How long the longest call took that moved pages: threads that access a page on its way wait no longer.
+    pub longest_call: Duration,
     /// Processes that are balanced.
     pub processes: usize,
     /// Whether decisions are paused.
@@ -88,6 +90,14 @@ pub struct Status {
     pub status: Option<u8>,
     /// Totals of thread migration, if it is on.
     pub threads: Option<ThreadSummary>,
+}
+
+/// `, at most 3.2 ms a call`
+fn longest_call(longest: Duration) -> String {
+    match longest {
+        Duration::ZERO => String::new(),
+        longest => format!(", at most {:.1} ms a call", 1e3 * longest.as_secs_f64()),
+    }
 }
 
 impl Status {
@@ -116,6 +126,7 @@ impl Status {
             figures: Figures::default(),
             held: Held::default(),
             stalls: None,
+            longest_call: Duration::ZERO,
             processes: 0,
             paused: false,
             current: Locality::default(),
@@ -239,13 +250,14 @@ impl Status {
             moved, self.seconds, self.policy, self.ledger.ping_pongs, self.ledger.multiple,
         );
         out += &format!(
-            "local accesses (from {} samples): first interval {}, last interval {}; migrating {} {:.2} % of the run time ({:.0} % allowed), observing {:.2} % of the CPU time ({:.0} % allowed beyond the start)\n",
+            "local accesses (from {} samples): first interval {}, last interval {}; migrating {} {:.2} % of the run time ({:.0} % allowed){}, observing {:.2} % of the CPU time ({:.0} % allowed beyond the start)\n",
             self.figures.hints + self.figures.unknown,
             local(self.first),
             local(self.last),
             if self.dry { "would have taken" } else { "took" },
             100.0 * self.budget_used(),
             100.0 * self.budget,
+            longest_call(self.longest_call),
             100.0 * self.figures.cost,
             100.0 * self.observe,
         );

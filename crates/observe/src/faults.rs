@@ -82,7 +82,9 @@ pub struct Figures {
     pub missed_threads: usize,
     /// Whether the kernel reports if an access is a write.
     pub writes: bool,
-    /// Pages that were set aside to sample accesses to them; `None` if the kernel's hint faults are the samples.
+    /// What brings about the samples.
+    pub sensor: Sensor,
+    /// Pages that were set aside to sample accesses to them, with [`Sensor::Userfaultfd`].
     pub aside: Option<Aside>,
 }
 
@@ -211,13 +213,7 @@ impl Watch {
         Ok(watch)
     }
 
-    fn new(
-        host: &Host,
-        source: Source,
-        (costs, fault_ns): (Costs, f64),
-        share: f64,
-        sensor: Sensor,
-    ) -> Self {
+    fn new(host: &Host, source: Source, (costs, fault_ns): (Costs, f64), share: f64, sensor: Sensor) -> Self {
         let set_aside = (sensor == Sensor::Userfaultfd).then(|| SetAside::new(share));
         let (writes, missed_threads) = (source.sees_writes(), source.missed_threads());
         Self {
@@ -231,6 +227,7 @@ impl Watch {
                 missed_threads,
                 kernel_moved: Some(0),
                 period: 1,
+                sensor,
                 aside: set_aside.as_ref().map(SetAside::totals),
                 ..Figures::default()
             },
@@ -340,7 +337,9 @@ impl Watch {
                     return; // a fault of a process that is not followed
                 };
                 let kind = match &self.set_aside {
-                    Some(ours) if kind != Kind::Copy && !ours.sampled(fault.pid, fault.address) => Kind::First,
+                    Some(ours) if kind != Kind::Copy && !ours.sampled(fault.pid, fault.address) => {
+                        Kind::First
+                    }
                     Some(_) if kind == Kind::First => Kind::Hint, // it was seen on its way
                     _ => kind,
                 };
@@ -394,10 +393,7 @@ impl Watch {
     /// What brings about the samples.
     #[must_use]
     pub fn sensor(&self) -> Sensor {
-        match self.set_aside {
-            Some(_) => Sensor::Userfaultfd,
-            None => Sensor::HintFaults,
-        }
+        self.figures.sensor
     }
 
     /// Why some processes are not sampled; each reason once.

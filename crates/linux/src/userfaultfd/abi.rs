@@ -3,7 +3,7 @@
 
 use std::os::fd::RawFd;
 
-/// `UFFD_API`.
+/// The version of the interface, `UFFD_API`.
 const VERSION: u64 = 0xaa;
 const API: libc::c_ulong = 0xc018_aa3f;
 const REGISTER: libc::c_ulong = 0xc020_aa00;
@@ -12,7 +12,7 @@ const COPY: libc::c_ulong = 0xc028_aa03;
 /// Moves pages, not their contents; who waits for them goes on. The argument: to, from, bytes, 0, and what was moved. Linux lets threads
 /// of the process alone do this.
 pub const MOVE: u64 = 0xc028_aa05;
-/// `UFFDIO_REGISTER_MODE_MISSING`.
+/// What is waited for: `UFFDIO_REGISTER_MODE_MISSING`.
 const MISSING: u64 = 1;
 
 const EVENT_FORK: u64 = 1 << 1;

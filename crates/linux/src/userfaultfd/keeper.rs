@@ -45,7 +45,7 @@ struct Keeper<'a> {
     uffd: Descriptor,
     pid: i32,
     area: u64,
-    /// See [`children`].
+    /// The descriptor that [`children`] opens.
     children: i32,
     aside: [Aside; Window::MOST],
     count: usize,
@@ -112,7 +112,9 @@ pub fn run(place: &Place, buffer: &mut [u8]) {
 /// Starts our thread in the process, which opens the descriptor and maps the area.
 fn enter(place: &Place) -> Result<Inside, i32> {
     let program = Stopped::interrupt(place.tid, place.instruction, place.filtered)?;
-    let entered = program.start_thread().and_then(|thread| open(&program, thread, place.pid));
+    let entered = program
+        .start_thread()
+        .and_then(|thread| open(&program, thread, place.pid));
     program.go_on();
     let (thread, uffd, number) = entered?;
     match set_up(&thread, uffd, place.pid) {
@@ -137,7 +139,10 @@ fn open(program: &Stopped, thread: Stopped, pid: u32) -> Result<(Stopped, Descri
     let ours = opened.and_then(|number| {
         let ours = descriptor_of(pid, number);
         let apart = u64::from(libc::CLOSE_RANGE_UNSHARE);
-        thread.call(libc::SYS_close_range, [number + 1, u64::from(u32::MAX), apart, 0, 0, 0])?;
+        thread.call(
+            libc::SYS_close_range,
+            [number + 1, u64::from(u32::MAX), apart, 0, 0, 0],
+        )?;
         if number > 0 {
             thread.call(libc::SYS_close_range, [0, number - 1, 0, 0, 0, 0])?;
         }
@@ -354,7 +359,8 @@ impl Keeper<'_> {
 
     fn set_aside(&mut self, page: u64, bytes: u64) -> bool {
         let now = now_ms();
-        let left_alone = |(from, to, at): &(u64, u64, u64)| *from < page + bytes && page < *to && now < at + LEFT_ALONE_MS;
+        let left_alone =
+            |(from, to, at): &(u64, u64, u64)| *from < page + bytes && page < *to && now < at + LEFT_ALONE_MS;
         if now < self.alone_until || self.given_up.iter().any(left_alone) {
             return false;
         }
@@ -452,7 +458,10 @@ impl Keeper<'_> {
 
     fn leave_alone(&mut self, start: u64, end: u64) {
         let now = now_ms();
-        let free = self.given_up.iter_mut().find(|(_, _, at)| now >= at + LEFT_ALONE_MS || *at == 0);
+        let free = self
+            .given_up
+            .iter_mut()
+            .find(|(_, _, at)| now >= at + LEFT_ALONE_MS || *at == 0);
         match free {
             Some(range) => *range = (start, end, now),
             None => self.alone_until = now + LEFT_ALONE_MS,

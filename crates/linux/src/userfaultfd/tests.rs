@@ -77,7 +77,11 @@ fn pages_come_back_as_they_are_used_and_at_the_end() {
     let used = sample(&mut sampler, &program.window(0));
     assert_eq!((used.error, used.aside, used.untouched), (0, 16, 0), "{used:?}");
     let unused = sample(&mut sampler, &program.window(40));
-    assert_eq!((unused.error, unused.aside, unused.untouched), (0, 16, 16), "{unused:?}");
+    assert_eq!(
+        (unused.error, unused.aside, unused.untouched),
+        (0, 16, 16),
+        "{unused:?}"
+    );
     drop(sampler);
     assert_eq!(areas(), before, "nothing of ours is left");
     assert_eq!(program.0.try_wait().unwrap(), None, "it goes on");
@@ -94,5 +98,8 @@ fn who_has_ended_is_an_error() {
     program.0.wait().unwrap();
     let reply = sample(&mut sampler, &program.window(0));
     assert!(reply.gone(), "{reply:?}");
-    assert!(matches!(Sampler::attach(&host, program.0.id()), Err(Refusal::Gone)));
+    assert!(matches!(
+        Sampler::attach(&host, program.0.id()),
+        Err(Refusal::Gone)
+    ));
 }

@@ -1,10 +1,10 @@
 //! Messages on thread migration while a session runs, and its totals at the end.
 
+use super::thread_event::bandwidth;
 use super::thread_event::{Gain, ThreadEvent, ThreadsMoved};
 use super::view::{Seen, nothing_to_choose};
 use crate::options::ThreadMoves;
 use crate::topology::Topology;
-use super::thread_event::bandwidth;
 use nodewise_analysis::figures::percent;
 use nodewise_control::asym::{Application, Decision, Refused};
 use nodewise_control::groups::Why;

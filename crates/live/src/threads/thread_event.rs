@@ -33,7 +33,12 @@ impl fmt::Display for Gain {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Bandwidth(before, after) => {
-                write!(f, "weighted bandwidth {} to {}", bandwidth(*before), bandwidth(*after))
+                write!(
+                    f,
+                    "weighted bandwidth {} to {}",
+                    bandwidth(*before),
+                    bandwidth(*after)
+                )
             }
             Self::Remote(now, later) => write!(
                 f,
@@ -67,7 +72,10 @@ mod tests {
 
     #[test]
     fn little_bandwidth_has_digits_and_none_is_unknown() {
-        assert_eq!(Gain::Bandwidth(3.21, 2500.0).to_string(), "weighted bandwidth 3.2 MB/s to 2.5 GB/s");
+        assert_eq!(
+            Gain::Bandwidth(3.21, 2500.0).to_string(),
+            "weighted bandwidth 3.2 MB/s to 2.5 GB/s"
+        );
         assert!(bandwidth(0.0).starts_with("unknown"));
     }
 }

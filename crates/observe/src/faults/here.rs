@@ -29,7 +29,7 @@ impl NotHere {
         Self::of("hint faults", because, mend)
     }
 
-    /// Of another sensor.
+    /// Likewise, of the sensor that is named.
     pub(super) fn of(what: &'static str, because: impl Into<String>, mend: impl Into<String>) -> Self {
         Self {
             what,

@@ -1,8 +1,8 @@
 //! What brings about the page faults that are samples.
 
 use super::here::{NotHere, check};
-use nodewise_linux::userfaultfd::{self, Refusal};
 use nodewise_linux::Host;
+use nodewise_linux::userfaultfd::{self, Refusal};
 
 const NAME: &str = "userfaultfd";
 
@@ -43,9 +43,7 @@ impl Sensor {
             Self::Userfaultfd => user_faults().map(|()| self),
             Self::Auto => check(host).map(|()| Self::HintFaults).or_else(|hint_faults| {
                 // The remedy for the first is the easier one.
-                user_faults()
-                    .map(|()| Self::Userfaultfd)
-                    .map_err(|_| hint_faults)
+                user_faults().map(|()| Self::Userfaultfd).map_err(|_| hint_faults)
             }),
         }
     }

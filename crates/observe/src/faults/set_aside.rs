@@ -189,7 +189,10 @@ impl SetAside {
         };
         process.windows.iter().any(|window| {
             let pages = &window.pages[..window.count as usize];
-            window.count > 0 && pages.binary_search(&(address / window.page_bytes * window.page_bytes)).is_ok()
+            window.count > 0
+                && pages
+                    .binary_search(&(address / window.page_bytes * window.page_bytes))
+                    .is_ok()
         })
     }
 
@@ -234,7 +237,8 @@ impl Process {
     fn note(&mut self, reply: &Reply, cost: Duration, allowed: f64) {
         self.in_vain = if reply.aside == 0 { self.in_vain + 1 } else { 0 };
         let pause = cost.as_secs_f64() / allowed.max(f64::MIN_POSITIVE);
-        self.opens_at = self.opened + LONGEST_PAUSE.min(Duration::try_from_secs_f64(pause).unwrap_or(LONGEST_PAUSE));
+        self.opens_at =
+            self.opened + LONGEST_PAUSE.min(Duration::try_from_secs_f64(pause).unwrap_or(LONGEST_PAUSE));
     }
 
     fn open(&mut self, host: &Host, pid: u32, random: &mut Random, now: Duration) {
@@ -305,7 +309,11 @@ impl Memory {
         let mapping = self.mappings.iter().find(|m| within(&mut at, m.pages))?;
         let (_, first) = mapping.at(at)?;
         let page_bytes = if first.huge { HUGE } else { SMALL };
-        let most = if first.huge { Window::MOST_HUGE } else { Window::MOST };
+        let most = if first.huge {
+            Window::MOST_HUGE
+        } else {
+            Window::MOST
+        };
         let mut chosen: Vec<u64> = Vec::with_capacity(most);
         for _ in 0..most / 2 {
             let Some((page, run)) = mapping.at(random.below(mapping.pages)?) else {
@@ -364,7 +372,8 @@ fn pages(run: &Run) -> u64 {
 /// Private anonymous memory that is read and written. Stacks are left alone: the kernel itself writes to them when it
 /// delivers signals.
 fn can_be_set_aside(area: &Area) -> bool {
-    let anonymous = area.file == (0, 0) && (area.name.is_empty() || area.name == "[heap]" || area.name.starts_with("[anon:"));
+    let anonymous = area.file == (0, 0)
+        && (area.name.is_empty() || area.name == "[heap]" || area.name.starts_with("[anon:"));
     anonymous && area.permissions == "rw-p"
 }
 
@@ -428,7 +437,11 @@ mod tests {
                 seen[((page - start) / SMALL) as usize] = true;
             }
         }
-        assert!(seen.iter().all(|s| *s), "{} never", seen.iter().filter(|s| !**s).count());
+        assert!(
+            seen.iter().all(|s| *s),
+            "{} never",
+            seen.iter().filter(|s| !**s).count()
+        );
         assert!(Memory::default().draw(&mut random).is_none());
     }
 
@@ -437,9 +450,15 @@ mod tests {
         let area = |line| can_be_set_aside(&Area::parse(line).unwrap());
         assert!(area("7f0000000000-7f0000100000 rw-p 00000000 00:00 0 "));
         assert!(area("55d000000000-55d000021000 rw-p 00000000 00:00 0    [heap]"));
-        assert!(!area("7ffd00000000-7ffd00021000 rw-p 00000000 00:00 0    [stack]"));
+        assert!(!area(
+            "7ffd00000000-7ffd00021000 rw-p 00000000 00:00 0    [stack]"
+        ));
         assert!(!area("7f0000000000-7f0000100000 r--p 00000000 00:00 0 "));
-        assert!(!area("7f0000000000-7f0000100000 rw-s 00000000 00:01 9  /dev/zero (deleted)"));
-        assert!(!area("7f0000000000-7f0000100000 rw-p 00000000 08:01 9  /usr/lib/x.so"));
+        assert!(!area(
+            "7f0000000000-7f0000100000 rw-s 00000000 00:01 9  /dev/zero (deleted)"
+        ));
+        assert!(!area(
+            "7f0000000000-7f0000100000 rw-p 00000000 08:01 9  /usr/lib/x.so"
+        ));
     }
 }

@@ -55,7 +55,7 @@ pub fn target(arguments: &Arguments) -> anyhow::Result<Target> {
     }
 }
 
-/// `--sensor`.
+/// How accesses are sampled, as written.
 #[derive(Clone, Copy, ValueEnum)]
 pub enum By {
     Auto,

@@ -75,10 +75,10 @@ fn sensor(arguments: &Arguments) -> anyhow::Result<Sensor> {
         _ => Sensor::Auto,
     };
     let sensor = wanted.choose(&Host::default()).map_err(Error::from)?;
-    if sensor == Sensor::Userfaultfd {
-        if arguments.faults.scan_period.is_some() {
-            anyhow::bail!("--scan-period: without the kernel's balancing there are no scans; leave it out, or --via faults");
-        }
+    if sensor == Sensor::Userfaultfd && arguments.faults.scan_period.is_some() {
+        anyhow::bail!(
+            "--scan-period: without the kernel's balancing there are no scans; leave it out, or --via faults"
+        );
     }
     Ok(sensor)
 }
