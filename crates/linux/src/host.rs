@@ -1,6 +1,8 @@
 //! The root of `/proc` and `/sys`, which tests replace by copies.
 
 use std::io;
+use std::fs::File;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 /// The roots of procfs and sysfs.
@@ -71,7 +73,10 @@ impl Host {
     /// As the kernel answers.
     pub fn read(&self, below: &str) -> Result<String, ReadError> {
         let path = self.root.join(below);
-        match std::fs::read(&path) {
+        // The kernel's files have no size to ask for, and most are small: two reads instead of seven system calls more.
+        let mut bytes = Vec::with_capacity(4096);
+        let read = File::open(&path).and_then(|file| file.take(u64::MAX).read_to_end(&mut bytes));
+        match read.map(|_| bytes) {
             Ok(bytes) => Ok(String::from_utf8_lossy(&bytes).into_owned()),
             Err(cause) => Err(ReadError { path, cause }),
         }

@@ -39,6 +39,8 @@ use view::{Seen, applications, bindings};
 
 /// Smallest share of time, where [`Options::observe`] is close to zero.
 const LEAST_SHARE: f64 = 0.001;
+/// CPUs that programs count as using at least: looking at those that sleep takes half a per cent of one CPU at 2 %.
+const LEAST_WORK: f64 = 0.25;
 /// Longest time for which threads are held where they are at the start of a session.
 const HOLDS: Duration = Duration::from_secs(6);
 /// Half-life of samples under AsymSched, seconds.
@@ -206,7 +208,7 @@ impl ThreadScheduler {
         let began = clock::own_cpu_time();
         let turned = self.turn(now, topology, pids);
         let took = clock::own_cpu_time().saturating_sub(began);
-        self.due = now + took.div_f64(self.share * self.work.max(1.0));
+        self.due = now + took.div_f64(self.share * self.work.max(LEAST_WORK));
         turned
     }
 
