@@ -31,11 +31,20 @@ static void fail(const char *what) {
     _exit(3);
 }
 
+static int huge;
+
+// At a huge page's boundary; with huge pages if asked for.
 static uint64_t *fresh(void) {
-    void *memory = mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    char *memory = mmap(NULL, BYTES + (4 << 20), PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED)
         fail("mmap");
-    return memory;
+    char *start = (char *)(((uintptr_t)memory + (2 << 20) - 1) & ~(uintptr_t)((2 << 20) - 1));
+    munmap(memory, start - memory);
+    munmap(start + BYTES, memory + BYTES + (4 << 20) - start - BYTES);
+    if (mprotect(start, BYTES, PROT_READ | PROT_WRITE))
+        fail("mprotect");
+    madvise(start, BYTES, huge ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
+    return (uint64_t *)start;
 }
 
 static void fill(uint64_t *memory, uint64_t key) {
@@ -124,6 +133,55 @@ static void *changes_place(void *unused) {
         if (!good(memory, 9))
             fail("another place");
         usleep(3000);
+    }
+    return unused;
+}
+
+// As realloc does: new memory at the end is touched at once.
+static void *grows(void *unused) {
+    enum { MORE = 3 << 20 };
+    uint64_t *memory = fresh();
+    fill(memory, 13);
+    for (; !stop; rounds++) {
+        memory = mremap(memory, BYTES, BYTES + MORE, MREMAP_MAYMOVE);
+        if (memory == MAP_FAILED)
+            fail("growing");
+        for (long i = BYTES / 8; i < (BYTES + MORE) / 8; i += WORDS)
+            if (((volatile uint64_t *)memory)[i]++)
+                fail("new memory at the end is not zero");
+        if (!good(memory, 13))
+            fail("grown");
+        if (mremap(memory, BYTES + MORE, BYTES, 0) == MAP_FAILED)
+            fail("shrinking");
+        usleep(2000);
+    }
+    return unused;
+}
+
+// Parts of huge pages change their place.
+static void *parts_change_place(void *unused) {
+    uint64_t *memory = fresh(), *other = fresh();
+    for (; !stop; rounds++) {
+        fill(memory, 17);
+        long from = rand() % 3000, count = 1 + rand() % 1000;
+        char *part = (char *)memory + from * PAGE, *there = (char *)other + (from + 90) * PAGE;
+        if (from + 90 + count > PAGES)
+            continue;
+        if (mremap(part, count * PAGE, count * PAGE, MREMAP_MAYMOVE | MREMAP_FIXED, there) == MAP_FAILED)
+            fail("a part's mremap");
+        for (long i = 0; i < count * WORDS; i += STEP)
+            if (((volatile uint64_t *)there)[i] != 17 + (uint64_t)(from * WORDS + i))
+                fail("a part at another place");
+        if (mmap(part, count * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) ==
+            MAP_FAILED)
+            fail("mmap of a part");
+        madvise(part, count * PAGE, huge ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
+        for (long page = 0; page < PAGES; page++) {
+            uint64_t wanted = page >= from && page < from + count ? 0 : 17 + page * WORDS;
+            if (((volatile uint64_t *)memory)[page * WORDS] != wanted)
+                fail("what a part left behind");
+        }
+        usleep(2000);
     }
     return unused;
 }
@@ -233,14 +291,18 @@ static const struct {
     const char *name;
     void *(*work)(void *);
 } KINDS[] = {
-    {"counts", counts},     {"forks", forks},   {"gives-up", gives_up}, {"changes-place", changes_place},
-    {"protects", protects}, {"unmaps", unmaps}, {"calls", calls},       {"starts-threads", starts_threads},
+    {"counts", counts},     {"forks", forks},
+    {"gives-up", gives_up}, {"changes-place", changes_place},
+    {"grows", grows},       {"parts-change-place", parts_change_place},
+    {"protects", protects}, {"unmaps", unmaps},
+    {"calls", calls},       {"starts-threads", starts_threads},
 };
 enum { KIND_COUNT = sizeof KINDS / sizeof *KINDS };
 
 int main(int argc, char **argv) {
     const char *kind = argc > 1 ? argv[1] : "";
-    int seconds = argc > 2 ? atoi(argv[2]) : 1, huge = argc > 3, started = 0;
+    int seconds = argc > 2 ? atoi(argv[2]) : 1, started = 0;
+    huge = argc > 3;
     pthread_t threads[KIND_COUNT];
     if (!strcmp(kind, "filtered")) {
         filter();

@@ -1,7 +1,7 @@
 //! The root of `/proc` and `/sys`, which tests replace by copies.
 
-use std::io;
 use std::fs::File;
+use std::io;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 

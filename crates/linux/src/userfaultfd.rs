@@ -5,16 +5,19 @@
 //! The process is made to open the descriptor and to map a small area (`ptrace`). Its threads wait while a page is put back,
 //! in system calls as well. What is done to the memory meanwhile — forks, `munmap`, `mremap`, `madvise`, `mprotect` — keeps its meaning.
 //! A process of its own keeps the pages, so that nothing is lost when this one is killed; if *that* is killed (by name, as it
-//! takes no signal) the pages that are aside at that moment are.
+//! takes no signal) threads wait for ever for pages that are aside at that moment.
 
 mod abi;
+mod aside;
 mod injection;
+mod inside;
 mod keeper;
+mod mappings;
 #[cfg(test)]
 mod tests;
 
 use crate::{Host, cleanup_process};
-use std::fs::File;
+use std::fs::{File, OpenOptions};
 use std::io::{self, PipeReader, Read, Write};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::FileExt;
@@ -23,6 +26,8 @@ use std::os::unix::fs::FileExt;
 pub const HUGE: u64 = 2 << 20;
 /// Bytes of a small one.
 pub const SMALL: u64 = 4 << 10;
+/// The number of threads among which one is chosen to be interrupted.
+const MOST_LOOKED_AT: usize = 64;
 /// The code of the instruction `syscall`.
 const SYSTEM_CALL: [u8; 2] = [0x0f, 0x05];
 
@@ -65,8 +70,12 @@ pub struct Reply {
     pub untouched: u64,
     /// Places for pages that cannot be used any more, since the attachment.
     pub lost: u64,
-    /// CPU time that it took, nanoseconds.
+    /// CPU time that it took in the process that keeps the pages, nanoseconds; about as much goes to the system calls of our thread.
     pub cpu_ns: u64,
+    /// What threads waited for pages, and for the window's end, nanoseconds.
+    pub waited_ns: u64,
+    /// 1 if it ended early: a page that was not there was accessed, or the memory's map changed.
+    pub cut_short: u64,
 }
 
 impl Reply {
@@ -130,6 +139,8 @@ struct Place {
     tid: u32,
     instruction: u64,
     filtered: bool,
+    /// `/proc/PID/maps`, filled up with zeros.
+    maps: [u8; 32],
 }
 
 /// Whether this kernel can do it, and we may.
@@ -170,7 +181,11 @@ impl Sampler {
         let (commands, commanding) = io::pipe()?;
         let (replies, replying) = io::pipe()?;
         let mut buffer = vec![0; HUGE as usize];
-        let kept = [commands.as_raw_fd(), replying.as_raw_fd()];
+        let memory = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .open(format!("/proc/{pid}/mem"))?;
+        let kept = [commands.as_raw_fd(), replying.as_raw_fd(), memory.as_raw_fd()];
         // SAFETY: it makes system calls and uses memory that there is.
         let keeper = unsafe {
             cleanup_process::start(c"nodewise-keeper", &kept, || keeper::run(&place, &mut buffer))
@@ -240,6 +255,8 @@ impl Sampler {
             untouched: next(),
             lost: next(),
             cpu_ns: next(),
+            waited_ns: next(),
+            cut_short: next(),
         })
     }
 }
@@ -258,39 +275,49 @@ fn file(reader: PipeReader) -> File {
 }
 
 fn place(host: &Host, pid: u32) -> io::Result<Place> {
+    let tid = thread(host, pid)?;
+    let status = host.read(&format!("proc/{pid}/task/{tid}/status"));
+    let mut maps = [0; 32];
+    let path = format!("/proc/{pid}/maps");
+    maps[..path.len()].copy_from_slice(path.as_bytes());
     Ok(Place {
         pid,
-        tid: thread(host, pid)?,
+        tid,
         instruction: instruction(host, pid)?,
-        filtered: host
-            .read(&format!("proc/{pid}/status"))
-            .is_ok_and(|text| filtered(&text)),
+        filtered: status.is_ok_and(|text| filtered(&text)),
+        maps,
     })
 }
 
-/// Whether system calls of the process are filtered, as in most containers.
+/// Whether the system calls of a thread are filtered, as in most containers.
 fn filtered(status: &str) -> bool {
     let mode = status.lines().find_map(|line| line.strip_prefix("Seccomp:"));
     mode.is_some_and(|mode| mode.trim() != "0")
 }
 
-/// A thread that takes an interruption best: one that computes, or waits for a lock, since Linux lets that wait go on.
+/// A thread that takes an interruption best: one that waits for a lock, since Linux lets that wait go on; or one that computes.
 fn thread(host: &Host, pid: u32) -> io::Result<u32> {
     let tids = host
         .names(&format!("proc/{pid}/task"))
         .map_err(|_| io::ErrorKind::NotFound)?;
     let tids: Vec<u32> = tids.iter().filter_map(|name| name.parse().ok()).collect();
-    let suits = |tid: &u32| {
-        let text = host
-            .read(&format!("proc/{pid}/task/{tid}/syscall"))
-            .unwrap_or_default();
-        let futex = libc::SYS_futex.to_string();
-        text.starts_with("running") || text.split(' ').next() == Some(futex.as_str())
+    let futex = libc::SYS_futex.to_string();
+    let call = |tid: &u32| {
+        host.read(&format!("proc/{pid}/task/{tid}/syscall"))
+            .unwrap_or_default()
     };
-    let found = tids
+    let calls: Vec<(u32, String)> = tids
         .iter()
-        .find(|tid| suits(tid))
-        .or_else(|| tids.iter().find(|tid| **tid == pid));
+        .take(MOST_LOOKED_AT)
+        .map(|tid| (*tid, call(tid)))
+        .collect();
+    let first = |word: &str| {
+        calls
+            .iter()
+            .find(|(_, call)| call.split_whitespace().next() == Some(word))
+    };
+    let found = first(&futex).or_else(|| first("running")).map(|(tid, _)| tid);
+    let found = found.or_else(|| tids.iter().find(|tid| **tid == pid));
     found
         .or(tids.first())
         .copied()

@@ -337,10 +337,11 @@ impl Watch {
                     return; // a fault of a process that is not followed
                 };
                 let kind = match &self.set_aside {
-                    Some(ours) if kind != Kind::Copy && !ours.sampled(fault.pid, fault.address) => {
+                    Some(ours)
+                        if kind != Kind::Copy && !ours.sampled(fault.pid, fault.address, fault.time_ns) =>
+                    {
                         Kind::First
                     }
-                    Some(_) if kind == Kind::First => Kind::Hint, // it was seen on its way
                     _ => kind,
                 };
                 let count = match kind {
@@ -384,7 +385,8 @@ impl Watch {
         for (pid, _) in &self.executed {
             set_aside.executed(*pid);
         }
-        let paused = self.budget.savings() < 0.0;
+        // Their own share is half of the budget, whatever first touches cost; but there is no use where nothing is reported.
+        let paused = !self.budget.rate().running;
         set_aside.turn(&self.host, &self.following.processes(), self.cpus, paused);
         self.upkeep += set_aside.take_spent();
         self.figures.aside = Some(set_aside.totals());

@@ -8,6 +8,7 @@ const SEIZE: libc::c_uint = 0x4206;
 const INTERRUPT: libc::c_uint = 0x4207;
 const GET_MASK: libc::c_uint = 0x420a;
 const SET_MASK: libc::c_uint = 0x420b;
+const GET_RSEQ: libc::c_uint = 0x420f;
 const TRACE_SYSTEM_CALLS: usize = 1;
 const TRACE_CLONES: usize = 1 << 3;
 /// `PTRACE_O_SUSPEND_SECCOMP`: filters do not apply to the calls that are made; needs `CAP_SYS_ADMIN`.
@@ -30,6 +31,65 @@ const THREAD: u64 = (libc::CLONE_VM
     | libc::CLONE_THREAD
     | libc::CLONE_SYSVSEM) as u64;
 
+/// How often a thread is interrupted again that is in a restartable sequence.
+const RSEQ_TRIES: u32 = 100;
+
+/// The memory of a process by its `/proc/PID/mem`, which stays that memory's when the process executes another program.
+#[derive(Clone, Copy)]
+pub struct Memory(pub i32);
+
+impl Memory {
+    /// Reads as many bytes as fit; the error's number if there are fewer.
+    pub fn read(self, from: u64, bytes: &mut [u8]) -> Result<(), i32> {
+        // SAFETY: writes at most as many bytes as there are.
+        let got = unsafe {
+            libc::pread(
+                self.0,
+                bytes.as_mut_ptr().cast(),
+                bytes.len(),
+                from as libc::off_t,
+            )
+        };
+        whole(got, bytes.len())
+    }
+
+    /// Writes all of them, or the error's number.
+    pub fn write(self, to: u64, bytes: &[u8]) -> Result<(), i32> {
+        // SAFETY: reads bytes of ours.
+        let got = unsafe { libc::pwrite(self.0, bytes.as_ptr().cast(), bytes.len(), to as libc::off_t) };
+        whole(got, bytes.len())
+    }
+
+    fn word(self, from: u64) -> Option<u64> {
+        let mut bytes = [0; 8];
+        self.read(from, &mut bytes).ok()?;
+        Some(u64::from_ne_bytes(bytes))
+    }
+}
+
+fn whole(got: isize, wanted: usize) -> Result<(), i32> {
+    match got {
+        -1 => Err(errno()),
+        got if got as usize == wanted => Ok(()),
+        _ => Err(libc::EFAULT),
+    }
+}
+
+/// Whether a thread is in a restartable sequence (`rseq`): made to run elsewhere and set back into it, it would not be restarted when it
+/// should be.
+fn in_restartable_sequence(tid: i32, at: u64, memory: Memory) -> bool {
+    // struct ptrace_rseq_configuration: where its structure is, its size and signature, and flags.
+    let mut configuration = [0_u64; 3];
+    let size = size_of_val(&configuration);
+    if trace(GET_RSEQ, tid, size, configuration.as_mut_ptr() as usize).is_err() || configuration[0] == 0 {
+        return false;
+    }
+    // struct rseq: at byte 8 the address of struct rseq_cs; there, at bytes 8 and 16, its start and length.
+    let sequence = memory.word(configuration[0] + 8).filter(|address| *address != 0);
+    let bounds = sequence.and_then(|address| Some((memory.word(address + 8)?, memory.word(address + 16)?)));
+    bounds.is_some_and(|(start, length)| at.wrapping_sub(start) < length)
+}
+
 /// A thread of another process that is stopped by us.
 pub struct Stopped {
     tid: i32,
@@ -42,17 +102,38 @@ pub struct Stopped {
 
 impl Stopped {
     /// Interrupts a thread of the program; the error's number if that fails. It keeps no signal from its process: all are
-    /// blocked until it is let go on. `filtered`: its system calls are filtered.
-    pub fn interrupt(tid: u32, instruction: u64, filtered: bool) -> Result<Self, i32> {
+    /// blocked until it is let go on. `filtered`: its system calls are filtered. `memory`: the process's.
+    pub fn interrupt(tid: u32, instruction: u64, filtered: bool, memory: Memory) -> Result<Self, i32> {
         let tid = tid as i32;
-        let filters = if filtered { SUSPEND_FILTERS } else { 0 };
-        trace(SEIZE, tid, 0, TRACE_SYSTEM_CALLS | TRACE_CLONES | filters)?;
-        trace(INTERRUPT, tid, 0, 0)?;
-        wait_interrupted(tid)?;
-        let registers = registers(tid)?;
-        if registers.cs != LONG_MODE {
-            return Err(libc::ENOEXEC);
+        let options = TRACE_SYSTEM_CALLS | TRACE_CLONES;
+        // Filters may come later, too.
+        if trace(SEIZE, tid, 0, options | SUSPEND_FILTERS).is_err() {
+            if filtered {
+                return Err(libc::EPERM);
+            }
+            trace(SEIZE, tid, 0, options)?;
         }
+        for _ in 0..RSEQ_TRIES {
+            trace(INTERRUPT, tid, 0, 0)?;
+            wait_interrupted(tid)?;
+            let registers = registers(tid)?;
+            if registers.cs != LONG_MODE {
+                return Err(libc::ENOEXEC);
+            }
+            if !in_restartable_sequence(tid, registers.rip, memory) {
+                return Self::with_signals_blocked(tid, instruction, registers);
+            }
+            trace(libc::PTRACE_CONT, tid, 0, 0)?;
+            sleep_a_moment();
+        }
+        Err(libc::ETIMEDOUT)
+    }
+
+    fn with_signals_blocked(
+        tid: i32,
+        instruction: u64,
+        registers: libc::user_regs_struct,
+    ) -> Result<Self, i32> {
         let (mut mask, all) = (0_u64, u64::MAX);
         trace(GET_MASK, tid, 8, (&raw mut mask) as usize)?;
         trace(SET_MASK, tid, 8, (&raw const all) as usize)?;
@@ -76,7 +157,7 @@ impl Stopped {
     fn next_stop(&self, wanted: Stop) -> Result<(), i32> {
         loop {
             trace(libc::PTRACE_SYSCALL, self.tid, 0, 0)?;
-            if wait(self.tid)? == wanted {
+            if wait(self.tid, libc::PTRACE_SYSCALL)? == wanted {
                 return Ok(());
             }
         }
@@ -121,14 +202,14 @@ impl Stopped {
         self.next_stop(Stop::Call)?;
         loop {
             trace(libc::PTRACE_SYSCALL, self.tid, 0, 0)?;
-            match wait(self.tid)? {
+            match wait(self.tid, libc::PTRACE_SYSCALL)? {
                 Stop::Clone => trace(libc::PTRACE_GETEVENTMSG, self.tid, 0, (&raw mut new) as usize)?,
                 Stop::Call => break,
                 Stop::Other => {}
             }
         }
         self.result()?;
-        wait(new as i32)?;
+        wait(new as i32, libc::PTRACE_CONT)?;
         Ok(Self {
             tid: new as i32,
             registers: registers(new as i32)?,
@@ -166,7 +247,7 @@ impl Stopped {
 
     pub fn wake(&self) -> Result<(), i32> {
         trace(INTERRUPT, self.tid, 0, 0)?;
-        wait(self.tid).map(|_| ())
+        wait(self.tid, libc::PTRACE_CONT).map(|_| ())
     }
 
     /// Sees to a sleeping thread of ours: lets it go on sleeping after a stop of its process. Whether it is still there; a process
@@ -177,7 +258,29 @@ impl Stopped {
         match unsafe { libc::waitpid(self.tid, &raw mut status, libc::__WALL | libc::WNOHANG) } {
             0 => true,
             -1 => false,
-            _ => libc::WIFSTOPPED(status) && self.sleep().is_ok(),
+            _ if !libc::WIFSTOPPED(status) => false,
+            // A signal that stops all of its process is the process's to take.
+            _ if status >> 16 == 0 => {
+                trace(libc::PTRACE_CONT, self.tid, 0, libc::WSTOPSIG(status) as usize).is_ok()
+            }
+            _ => self.sleep().is_ok(),
+        }
+    }
+
+    /// A thread of ours is scheduled as any, whatever the thread was that started it: one of a real-time policy that never sleeps would keep
+    /// it from running.
+    pub fn schedule_as_any(&self) {
+        let parameters = libc::sched_param { sched_priority: 0 };
+        let all = [u64::MAX; 128];
+        // SAFETY: both read memory of ours.
+        unsafe {
+            libc::sched_setscheduler(self.tid, libc::SCHED_OTHER, &raw const parameters);
+            libc::syscall(
+                libc::SYS_sched_setaffinity,
+                self.tid,
+                size_of_val(&all),
+                all.as_ptr(),
+            );
         }
     }
 
@@ -185,7 +288,7 @@ impl Stopped {
     pub fn exit(self) {
         let _ = self.set(&self.calling(libc::SYS_exit, [0; 6]));
         let _ = trace(libc::PTRACE_CONT, self.tid, 0, 0);
-        let _ = wait(self.tid); // its end
+        let _ = wait(self.tid, libc::PTRACE_CONT); // its end
     }
 }
 
@@ -215,33 +318,37 @@ fn trace(request: libc::c_uint, tid: i32, address: usize, data: usize) -> Result
     }
 }
 
-/// Until a thread that was interrupted has stopped. A signal that it was about to take is passed on.
+/// Until a thread that was interrupted has stopped.
 fn wait_interrupted(tid: i32) -> Result<(), i32> {
     for _ in 0..LOOKS {
-        if stop(tid, libc::WNOHANG)?.is_some() {
+        if stop(tid, libc::WNOHANG, libc::PTRACE_CONT)?.is_some() {
             return Ok(());
         }
-        let pause = libc::timespec {
-            tv_sec: 0,
-            tv_nsec: LOOK_NS,
-        };
-        // SAFETY: reads a time of ours.
-        unsafe { libc::nanosleep(&raw const pause, ptr::null_mut()) };
+        sleep_a_moment();
     }
     Err(libc::ETIMEDOUT)
 }
 
+fn sleep_a_moment() {
+    let pause = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: LOOK_NS,
+    };
+    // SAFETY: reads a time of ours.
+    unsafe { libc::nanosleep(&raw const pause, ptr::null_mut()) };
+}
+
 /// Until a thread has stopped: in a call that has to wait for its turn to change the memory's map, that may take long, but a
-/// thread is not left in the middle of one.
-fn wait(tid: i32) -> Result<Stop, i32> {
+/// thread is not left in the middle of one. A signal that it is about to take is passed on; it goes on by `request` then.
+fn wait(tid: i32, request: libc::c_uint) -> Result<Stop, i32> {
     loop {
-        if let Some(stop) = stop(tid, 0)? {
+        if let Some(stop) = stop(tid, 0, request)? {
             return Ok(stop);
         }
     }
 }
 
-fn stop(tid: i32, options: i32) -> Result<Option<Stop>, i32> {
+fn stop(tid: i32, options: i32, request: libc::c_uint) -> Result<Option<Stop>, i32> {
     let mut status = 0;
     // SAFETY: writes one number of ours.
     match unsafe { libc::waitpid(tid, &raw mut status, libc::__WALL | options) } {
@@ -253,8 +360,8 @@ fn stop(tid: i32, options: i32) -> Result<Option<Stop>, i32> {
     Ok(match (libc::WSTOPSIG(status), status >> 16) {
         (CALL, _) => Some(Stop::Call),
         (_, libc::PTRACE_EVENT_CLONE) => Some(Stop::Clone),
-        (signal, 0) if signal != libc::SIGTRAP => {
-            trace(libc::PTRACE_CONT, tid, 0, signal as usize)?;
+        (signal, 0) => {
+            trace(request, tid, 0, signal as usize)?;
             None
         }
         _ => Some(Stop::Other),

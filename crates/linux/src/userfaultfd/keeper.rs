@@ -1,30 +1,20 @@
 //! The process that sets pages of another one aside and puts them back: small, forked, making system calls alone, so that
 //! nothing but SIGKILL ends it while pages are aside, and whoever asked for them may end at any time.
 //!
-//! What is aside lies in the process's own memory, in an area that children do not inherit. Until all of it is back, whoever
+//! What is aside lies in the process's own memory, in an area that children do not inherit. Until it is back, whoever
 //! accesses such a page waits; a fork waits until we have filled the child's pages as well (Linux keeps us from changing the
 //! memory until we have read of it, so that the child gets what the parent had).
 
-use super::abi::{Descriptor, Event, MOVE, errno};
-use super::injection::Stopped;
-use super::{HUGE, Place, Reply, SMALL, Window};
+use super::abi::{Descriptor, Event};
+use super::aside::Aside;
+use super::injection::Memory;
+use super::inside::{Inside, SLOTS};
+use super::{Place, Reply, SMALL, Window, mappings};
 use std::ptr;
 
-/// Where pages are put: first huge ones, each aligned, then small ones.
-const HUGE_SLOTS: usize = Window::MOST_HUGE;
-const SMALL_SLOTS: usize = 512;
-const SLOTS: usize = HUGE_SLOTS + SMALL_SLOTS;
-/// Bytes of the area in which they lie. After it comes a page for what system calls read; more is mapped, so that a huge page's
-/// alignment can be had.
-const AREA: u64 = (HUGE_SLOTS as u64 + 1) * HUGE;
-const MAPPED: u64 = AREA + HUGE;
-/// The name of the thread that we start in the process; by the same name the preload library's is known.
-const NAME: &[u8] = b"nodewise\0";
 const COMMANDS: i32 = 0;
 const REPLIES: i32 = 1;
-/// How often a change of the memory that another thread is about to make is waited for.
-const TRIES: u32 = 1000;
-
+const MEMORY: i32 = 2;
 /// For how long pages are left alone whose contents the program gives up. It tells us before it does (`madvise`), and a page that
 /// is set aside between the two would come back with what was given up: the time must be more than any thread takes from
 /// one to the other.
@@ -32,19 +22,10 @@ const LEFT_ALONE_MS: u64 = 10_000;
 /// Ranges left alone at a time; if there are more, all pages are.
 const RANGES: usize = 64;
 
-/// A page that is aside.
-#[derive(Clone, Copy, Default)]
-struct Aside {
-    page: u64,
-    slot: usize,
-    bytes: u64,
-}
-
 struct Keeper<'a> {
     inside: Inside,
-    uffd: Descriptor,
-    pid: i32,
-    area: u64,
+    /// The path of the process's `/proc/PID/maps`, ending in 0.
+    maps: &'a [u8],
     /// The descriptor that [`children`] opens.
     children: i32,
     aside: [Aside; Window::MOST],
@@ -54,45 +35,40 @@ struct Keeper<'a> {
     /// As large as a huge page.
     buffer: &'a mut [u8],
     window: (u64, u64),
-    /// Another range that is registered, since a part of the window changed its place.
-    further: (u64, u64),
+    /// Nothing more is set aside, and all is put back.
     ending: bool,
+    /// More may be registered than the window: its parts changed their places, or somebody waits elsewhere.
+    astray: bool,
+    /// When a thread began to wait that only the window's end will help, nanoseconds.
+    waiting_since: Option<u64>,
+    /// What threads have waited for us, nanoseconds.
+    waited: u64,
     /// Ranges whose contents were given up: from, to, and when, in milliseconds.
     given_up: [(u64, u64, u64); RANGES],
     /// Nothing is set aside until then.
     alone_until: u64,
 }
 
-/// What we have in the process.
-struct Inside {
-    /// A thread, which makes system calls for us and sleeps otherwise.
-    thread: Stopped,
-    /// Our descriptor, and its number in that thread.
-    uffd: Descriptor,
-    number: u64,
-    mapped: u64,
-}
-
-/// All that the process does. Descriptors 0 and 1: where commands come from, and where replies go.
+/// All that the process does. Descriptors 0, 1 and 2: where commands come from, where replies go, and the process's memory.
 pub fn run(place: &Place, buffer: &mut [u8]) {
     protect_from_out_of_memory();
-    let inside = match enter(place) {
+    let inside = match Inside::enter(place, Memory(MEMORY)) {
         Ok(inside) => inside,
         Err(error) => return answer(&Reply::failed(error)),
     };
     let mut keeper = Keeper {
-        uffd: inside.uffd,
-        area: inside.mapped.next_multiple_of(HUGE),
         inside,
-        pid: place.pid as i32,
+        maps: &place.maps,
         children: children(),
         aside: [Aside::default(); Window::MOST],
         count: 0,
         lost: [false; SLOTS],
         buffer,
         window: (0, 0),
-        further: (0, 0),
         ending: false,
+        astray: false,
+        waiting_since: None,
+        waited: 0,
         given_up: [(0, 0, 0); RANGES],
         alone_until: 0,
     };
@@ -100,104 +76,7 @@ pub fn run(place: &Place, buffer: &mut [u8]) {
     while let Some(window) = keeper.next() {
         answer(&keeper.sample(&window));
     }
-    // The descriptor goes first: what has none left to tell cannot wait for us.
-    keeper.uffd.close();
-    let Inside { thread, mapped, .. } = keeper.inside;
-    if thread.wake().is_ok() {
-        let _ = thread.call(libc::SYS_munmap, [mapped, MAPPED, 0, 0, 0, 0]);
-        thread.exit();
-    }
-}
-
-/// Starts our thread in the process, which opens the descriptor and maps the area.
-fn enter(place: &Place) -> Result<Inside, i32> {
-    let program = Stopped::interrupt(place.tid, place.instruction, place.filtered)?;
-    let entered = program
-        .start_thread()
-        .and_then(|thread| open(&program, thread, place.pid));
-    program.go_on();
-    let (thread, uffd, number) = entered?;
-    match set_up(&thread, uffd, place.pid) {
-        Ok(mapped) => Ok(Inside {
-            thread,
-            uffd,
-            number,
-            mapped,
-        }),
-        Err(error) => {
-            uffd.close();
-            thread.exit();
-            Err(error)
-        }
-    }
-}
-
-/// Opens a descriptor that the thread alone has, and none but it.
-fn open(program: &Stopped, thread: Stopped, pid: u32) -> Result<(Stopped, Descriptor, u64), i32> {
-    let flags = (libc::O_CLOEXEC | libc::O_NONBLOCK) as u64;
-    let opened = program.call(libc::SYS_userfaultfd, [flags, 0, 0, 0, 0, 0]);
-    let ours = opened.and_then(|number| {
-        let ours = descriptor_of(pid, number);
-        let apart = u64::from(libc::CLOSE_RANGE_UNSHARE);
-        thread.call(
-            libc::SYS_close_range,
-            [number + 1, u64::from(u32::MAX), apart, 0, 0, 0],
-        )?;
-        if number > 0 {
-            thread.call(libc::SYS_close_range, [0, number - 1, 0, 0, 0, 0])?;
-        }
-        ours
-    });
-    if let Ok(number) = opened {
-        let _ = program.call(libc::SYS_close, [number, 0, 0, 0, 0, 0]);
-    }
-    match (ours, opened) {
-        (Ok(ours), Ok(number)) => Ok((thread, ours, number)),
-        (Err(error), _) | (_, Err(error)) => {
-            thread.exit();
-            Err(error)
-        }
-    }
-}
-
-/// Maps the area, which children do not inherit, names the thread and puts it to sleep; where the area is mapped.
-fn set_up(thread: &Stopped, uffd: Descriptor, pid: u32) -> Result<u64, i32> {
-    let access = (libc::PROT_READ | libc::PROT_WRITE) as u64;
-    let kind = (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE) as u64;
-    let mapped = thread.call(libc::SYS_mmap, [0, MAPPED, access, kind, u64::MAX, 0])?;
-    let inside = || {
-        let not_inherited = libc::MADV_DONTFORK as u64;
-        thread.call(libc::SYS_madvise, [mapped, MAPPED, not_inherited, 0, 0, 0])?;
-        let page = mapped.next_multiple_of(HUGE) + AREA;
-        write(pid as i32, page, NAME)?;
-        thread.call(libc::SYS_prctl, [libc::PR_SET_NAME as u64, page, 0, 0, 0, 0])?;
-        match uffd.begin() {
-            0 => thread.sleep(),
-            error => Err(error),
-        }
-    };
-    inside().map(|()| mapped).inspect_err(|_| {
-        let _ = thread.call(libc::SYS_munmap, [mapped, MAPPED, 0, 0, 0, 0]);
-    })
-}
-
-/// A process's descriptor, duplicated.
-fn descriptor_of(pid: u32, theirs: u64) -> Result<Descriptor, i32> {
-    // SAFETY: both calls take numbers alone.
-    unsafe {
-        let process = libc::syscall(libc::SYS_pidfd_open, pid, 0);
-        if process < 0 {
-            return Err(errno());
-        }
-        let ours = libc::syscall(libc::SYS_pidfd_getfd, process, theirs, 0);
-        let error = errno();
-        libc::close(process as i32);
-        if ours < 0 {
-            Err(error)
-        } else {
-            Ok(Descriptor(ours as i32))
-        }
-    }
+    keeper.inside.leave();
 }
 
 /// A descriptor that can be read when a thread that we trace has stopped or ended.
@@ -211,51 +90,20 @@ fn children() -> i32 {
     }
 }
 
-/// Writes to a process's memory.
-fn write(pid: i32, to: u64, bytes: &[u8]) -> Result<(), i32> {
-    let here = libc::iovec {
-        iov_base: bytes.as_ptr().cast_mut().cast(),
-        iov_len: bytes.len(),
-    };
-    let there = there(to, bytes.len());
-    // SAFETY: reads bytes of ours.
-    match unsafe { libc::process_vm_writev(pid, &raw const here, 1, &raw const there, 1, 0) } {
-        -1 => Err(errno()),
-        _ => Ok(()),
-    }
-}
-
-fn there(address: u64, bytes: usize) -> libc::iovec {
-    libc::iovec {
-        iov_base: ptr::without_provenance_mut(address as usize),
-        iov_len: bytes,
-    }
-}
-
-/// Whether a descriptor of our own can do what is needed: 0, or the error's number.
-pub fn probe() -> i32 {
-    let flags = libc::O_CLOEXEC | libc::O_NONBLOCK;
-    // SAFETY: takes numbers alone.
-    let descriptor = unsafe { libc::syscall(libc::SYS_userfaultfd, flags) };
-    if descriptor < 0 {
-        return errno();
-    }
-    let descriptor = Descriptor(descriptor as i32);
-    let error = descriptor.begin();
-    descriptor.close();
-    error
-}
-
 impl Keeper<'_> {
     /// The next command; none when whoever gives them has ended.
     fn next(&mut self) -> Option<Window> {
         loop {
             let [command, event, child] = self.wait(-1);
             if event {
-                self.handle_all(); // forks that began while a range was registered
+                // Forks that began while a range was registered; and who waits in what is still registered.
+                self.handle_all();
+                if self.astray {
+                    self.unregister_all();
+                }
             }
             if child {
-                self.inside.thread.lives();
+                self.inside.lives();
             }
             if command {
                 let mut window = Window::default();
@@ -274,7 +122,11 @@ impl Keeper<'_> {
             events: libc::POLLIN,
             revents: 0,
         };
-        let mut all = [wanted(COMMANDS), wanted(self.uffd.0), wanted(self.children)];
+        let mut all = [
+            wanted(COMMANDS),
+            wanted(self.inside.uffd.0),
+            wanted(self.children),
+        ];
         // SAFETY: reads and writes three entries.
         unsafe { libc::poll(all.as_mut_ptr(), 3, milliseconds) };
         let found = all.map(|one| one.revents != 0);
@@ -285,42 +137,52 @@ impl Keeper<'_> {
         found
     }
 
-    /// Moves pages within the process; 0 or the error's number.
-    fn move_pages(&self, to: u64, from: u64, bytes: u64) -> i32 {
-        let page = self.area + AREA;
-        let argument = [to, from, bytes, 0, 0].map(u64::to_ne_bytes);
-        let Inside { thread, number, .. } = &self.inside;
-        let moved = write(self.pid, page, argument.as_flattened())
-            .and_then(|()| thread.call(libc::SYS_ioctl, [*number, MOVE, page, 0, 0, 0]));
-        moved.err().unwrap_or(0)
-    }
-
     /// Sets the pages of a window aside and puts them back as they are accessed, the others at its end.
     fn sample(&mut self, window: &Window) -> Reply {
         let began = cpu_time();
-        let mut reply = Reply::default();
         // What is ours in the process is not to be sampled: our thread would wait for itself.
-        let ours = self.inside.mapped..self.inside.mapped + MAPPED;
-        if window.start < ours.end && window.start + window.bytes > ours.start {
-            reply.refused = window.count;
-            return reply;
+        if self.inside.owns(window.start, window.bytes) {
+            return Reply {
+                refused: window.count,
+                ..Reply::default()
+            };
         }
-        if let Err(error) = self.inside.thread.wake() {
-            self.inside.thread.lives();
+        if let Err(error) = self.inside.wake() {
             return Reply::failed(error);
         }
         self.window = (window.start, window.bytes);
-        self.further = (0, 0);
-        self.ending = false;
-        let error = match self.uffd.register(window.start, window.bytes) {
-            0 => self.uffd.register(self.area, AREA),
+        (self.ending, self.astray, self.waiting_since, self.waited) = (false, false, None, 0);
+        let error = match self.inside.uffd.register(window.start, window.bytes) {
+            0 => self.inside.register_area(),
             error => error,
         };
-        if error != 0 {
-            self.unregister();
-            self.rest();
-            return Reply::failed(error);
+        let mut reply = Reply::failed(error);
+        if error == 0 {
+            self.set_all_aside(window, &mut reply);
+            self.inside.unregister_area();
+            self.hold(window.milliseconds);
+            reply.untouched = self.count as u64;
+            reply.cut_short = u64::from(self.ending);
+            while self.count > 0 {
+                self.put_back(self.count - 1);
+            }
         }
+        self.unregister();
+        self.inside.rest();
+        self.handle_all();
+        if self.astray {
+            self.unregister_all();
+        }
+        if let Some(since) = self.waiting_since.take() {
+            self.waited += now_ns() - since;
+        }
+        reply.waited_ns = self.waited;
+        reply.lost = self.lost.iter().filter(|lost| **lost).count() as u64;
+        reply.cpu_ns = cpu_time() - began;
+        reply
+    }
+
+    fn set_all_aside(&mut self, window: &Window, reply: &mut Reply) {
         let count = (window.count as usize).min(Window::MOST);
         for page in &window.pages[..count] {
             if !self.ending && self.set_aside(*page, window.page_bytes) {
@@ -329,32 +191,20 @@ impl Keeper<'_> {
                 reply.refused += 1;
             }
         }
-        self.hold(window.milliseconds);
-        reply.untouched = self.count as u64;
-        while self.count > 0 {
-            self.put_back(self.count - 1);
-        }
-        self.unregister();
-        self.handle_all();
-        self.rest();
-        reply.lost = self.lost.iter().filter(|lost| **lost).count() as u64;
-        reply.cpu_ns = cpu_time() - began;
-        reply
     }
 
-    /// Our thread sleeps on, if it is still there.
-    fn rest(&self) {
-        if self.inside.thread.sleep().is_err() {
-            self.inside.thread.lives();
-        }
+    fn unregister(&mut self) {
+        let (start, bytes) = self.window;
+        self.astray |= self.inside.uffd.unregister(start, bytes) != 0;
     }
 
-    fn unregister(&self) {
-        for (start, bytes) in [self.window, self.further, (self.area, AREA)] {
-            if bytes > 0 {
-                self.uffd.unregister(start, bytes);
-            }
-        }
+    /// Whatever became of the mappings: a part may have grown, or have moved and grown, which we are not told.
+    fn unregister_all(&mut self) {
+        self.astray = false;
+        let uffd = self.inside.uffd;
+        mappings::anonymous(self.maps, self.buffer, |start, end| {
+            uffd.unregister(start, end - start);
+        });
     }
 
     fn set_aside(&mut self, page: u64, bytes: u64) -> bool {
@@ -364,35 +214,21 @@ impl Keeper<'_> {
         if now < self.alone_until || self.given_up.iter().any(left_alone) {
             return false;
         }
-        let slots = if bytes == HUGE {
-            0..HUGE_SLOTS
-        } else {
-            HUGE_SLOTS..SLOTS
-        };
         let used = |slot| self.lost[slot] || self.aside[..self.count].iter().any(|a| a.slot == slot);
-        let Some(slot) = slots.into_iter().find(|slot| !used(*slot)) else {
+        let Some(slot) = Inside::slots(bytes).find(|slot| !used(*slot)) else {
             return false;
         };
-        match self.move_pages(self.address(slot), page, bytes) {
-            0 => {
-                self.aside[self.count] = Aside { page, slot, bytes };
-                self.count += 1;
-                true
-            }
+        let (moved, error) = self.inside.move_pages(self.inside.address(slot), page, bytes);
+        if moved > 0 {
+            let mut aside = Aside::new(page, slot, bytes);
+            aside.forget_all(moved / SMALL, bytes / SMALL);
+            self.aside[self.count] = aside;
+            self.count += 1;
+        } else if error == libc::EAGAIN {
             // What the process does to its memory may concern this page: another time.
-            libc::EAGAIN => {
-                self.handle_all();
-                false
-            }
-            _ => false,
+            self.handle_all();
         }
-    }
-
-    fn address(&self, slot: usize) -> u64 {
-        match slot.checked_sub(HUGE_SLOTS) {
-            None => self.area + slot as u64 * HUGE,
-            Some(small) => self.area + HUGE_SLOTS as u64 * HUGE + small as u64 * SMALL,
-        }
+        moved > 0
     }
 
     /// Until all is back, the time is over, or whoever asked has ended.
@@ -408,7 +244,7 @@ impl Keeper<'_> {
                 self.handle_all();
             }
             // Between two calls it is told of nothing but the thread's end.
-            self.ending |= child && !self.inside.thread.lives();
+            self.ending |= child && !self.inside.lives();
             // No command is given while a window is open.
             if ended {
                 return;
@@ -418,41 +254,73 @@ impl Keeper<'_> {
 
     /// Handles what the process did since the last time.
     fn handle_all(&mut self) {
-        while let Some(event) = self.uffd.read() {
-            self.handle(event);
+        let woken = now_ns();
+        while let Some(event) = self.inside.uffd.read() {
+            if let Event::Fault(address) = event
+                && let Some(which) = self.aside[..self.count].iter().position(|a| a.contains(address))
+            {
+                self.put_back(which);
+                self.waited += now_ns() - woken;
+            } else {
+                self.handle(event);
+            }
         }
     }
 
     fn handle(&mut self, event: Event) {
         match event {
-            Event::Fault(address) => match self.holding(address) {
-                Some(which) => self.put_back(which),
-                // A page that was never there: its thread goes on once the range is no longer registered.
-                None => self.ending = true,
-            },
+            // A page that was never there, or one whose turn comes at the end: its thread goes on once nothing is registered.
+            Event::Fault(_) => {
+                self.waiting_since.get_or_insert_with(now_ns);
+                (self.ending, self.astray) = (true, true);
+            }
             Event::Fork(child) => self.fill_child(Descriptor(child)),
             Event::Remap(from, to, bytes) => {
-                for one in &mut self.aside[..self.count] {
-                    if (from..from + bytes).contains(&one.page) {
-                        one.page = one.page - from + to;
-                    }
-                }
-                self.further = (to, bytes);
-                self.ending = true;
-            }
-            Event::Remove(start, end) | Event::Unmap(start, end) => {
-                // What is given up need not come back.
+                (self.ending, self.astray) = (true, true);
                 for which in (0..self.count).rev() {
-                    if (start..end).contains(&self.aside[which].page) {
-                        self.give_up(which);
-                    }
+                    self.follow(which, from, to, bytes);
                 }
-                match event {
-                    Event::Remove(..) => self.leave_alone(start, end),
-                    _ => self.ending = true,
-                }
+            }
+            Event::Remove(start, end) => {
+                self.leave_alone(start, end);
+                self.forget(start, end);
+            }
+            Event::Unmap(start, end) => {
+                (self.ending, self.astray) = (true, true);
+                self.forget(start, end);
             }
             Event::Other => {}
+        }
+    }
+
+    /// What is given up need not come back.
+    fn forget(&mut self, start: u64, end: u64) {
+        for which in (0..self.count).rev() {
+            let (first, last) = self.aside[which].parts_in(start, end);
+            self.aside[which].forget_all(first, last);
+            if self.aside[which].first().is_none() {
+                self.give_up(which);
+            }
+        }
+    }
+
+    /// A page has changed its place, or a part of it has.
+    fn follow(&mut self, which: usize, from: u64, to: u64, bytes: u64) {
+        let one = self.aside[which];
+        if from <= one.page && one.page + one.bytes <= from + bytes {
+            self.aside[which].page = one.page - from + to;
+            return;
+        }
+        let (first, end) = one.parts_in(from, from + bytes);
+        for part in (first..end).filter(|part| !one.is_gone(*part)) {
+            let there = one.page + part * SMALL - from + to;
+            while self.inside.lives() && self.fill(self.inside.uffd, there, one.slot, part) == libc::EAGAIN {
+                self.wait(1);
+            }
+            self.aside[which].forget(part);
+        }
+        if self.aside[which].first().is_none() {
+            self.give_up(which);
         }
     }
 
@@ -468,11 +336,7 @@ impl Keeper<'_> {
         }
     }
 
-    fn holding(&self, address: u64) -> Option<usize> {
-        let holds = |a: &Aside| (a.page..a.page + a.bytes).contains(&address);
-        self.aside[..self.count].iter().position(holds)
-    }
-
+    /// Some of it stays in its place, which is not used again.
     fn give_up(&mut self, which: usize) {
         self.lost[self.aside[which].slot] = true;
         self.remove(which);
@@ -483,76 +347,100 @@ impl Keeper<'_> {
         self.aside[which] = self.aside[self.count];
     }
 
-    /// By moving it, or where Linux refuses that (the mapping's rights changed meanwhile, or the page is pinned) by its contents.
+    /// By moving it, or where that is refused (the mapping's rights changed meanwhile, the page is pinned, a part is gone) by its
+    /// contents. It goes on until it is done: a page that is not put back is lost.
     fn put_back(&mut self, which: usize) {
-        let Aside { page, slot, bytes } = self.aside[which];
-        for _ in 0..TRIES {
-            match self.move_pages(page, self.address(slot), bytes) {
-                0 => return self.remove(which),
-                libc::EAGAIN => {}
-                _ => match self.copy(self.uffd, page, slot, bytes) {
-                    libc::EAGAIN => {}
-                    _ => return self.give_up(which),
-                },
-            }
-            // The process changes its memory: that may have been what became of this page.
-            let [_, event, _] = self.wait(1);
-            if event {
-                while let Some(event) = self.uffd.read() {
-                    match event {
-                        Event::Fault(_) => self.ending = true, // at the end everything comes back
-                        other => self.handle(other),
-                    }
-                }
-            }
-            if which >= self.count || self.aside[which].slot != slot || self.aside[which].page != page {
+        let slot = self.aside[which].slot;
+        let mut by_contents = false;
+        loop {
+            // What the process did may have made it another's turn, or nobody's.
+            let Some(which) = self.aside[..self.count].iter().position(|a| a.slot == slot) else {
                 return;
+            };
+            let one = self.aside[which];
+            let error = if one.is_whole() && !by_contents {
+                let (moved, error) = self
+                    .inside
+                    .move_pages(one.page, self.inside.address(slot), one.bytes);
+                if error == 0 {
+                    return self.remove(which);
+                }
+                self.aside[which].forget_all(0, moved / SMALL);
+                by_contents = error != libc::EAGAIN || moved > 0;
+                if by_contents { 0 } else { error }
+            } else {
+                self.put_back_contents(which)
+            };
+            match error {
+                libc::EAGAIN => {}
+                _ if self.aside[which].first().is_none() => return self.give_up(which),
+                _ => continue,
+            }
+            // It changes its memory, and waits until we have heard of it.
+            let [_, event, child] = self.wait(1);
+            if child && !self.inside.lives() {
+                return self.give_up(which);
+            }
+            while let Some(event) = event.then(|| self.inside.uffd.read()).flatten() {
+                self.handle(event);
             }
         }
-        self.give_up(which);
     }
 
-    /// Fills a page with what is in a slot; 0 or the error's number.
-    fn copy(&mut self, to: Descriptor, page: u64, slot: usize, bytes: u64) -> i32 {
-        let from = self.address(slot);
-        let buffer = &mut self.buffer[..bytes as usize];
-        let here = libc::iovec {
-            iov_base: buffer.as_mut_ptr().cast(),
-            iov_len: buffer.len(),
-        };
-        let there = there(from, buffer.len());
-        // SAFETY: writes to a buffer of ours as many bytes as it has.
-        let got = unsafe { libc::process_vm_readv(self.pid, &raw const here, 1, &raw const there, 1, 0) };
-        if got != bytes as isize {
-            return errno();
+    /// Fills in what is left of a page, part by part; `EAGAIN` if it has to be tried again.
+    fn put_back_contents(&mut self, which: usize) -> i32 {
+        while let Some(part) = self.aside[which].first() {
+            let one = self.aside[which];
+            match self.fill(self.inside.uffd, one.page + part * SMALL, one.slot, part) {
+                libc::EAGAIN | libc::ENOMEM => return libc::EAGAIN,
+                // Done, or there is no such memory any more.
+                _ => self.aside[which].forget(part),
+            }
         }
-        // In parts: one that is there already does not keep the rest from being filled.
-        let mut result = 0;
-        for (part, at) in self.buffer[..bytes as usize].chunks(SMALL as usize).zip(0..) {
-            result = match to.copy(page + at * SMALL, part) {
-                libc::EEXIST => result,
-                libc::EAGAIN => return libc::EAGAIN,
-                error => error,
-            };
+        0
+    }
+
+    /// Fills a small page with what is in a part of a slot; 0 or the error's number.
+    fn fill(&mut self, to: Descriptor, page: u64, slot: usize, part: u64) -> i32 {
+        let from = self.inside.address(slot) + part * SMALL;
+        let buffer = &mut self.buffer[..SMALL as usize];
+        match self.inside.memory.read(from, buffer) {
+            Ok(()) => to.copy(page, buffer),
+            Err(error) => error,
         }
-        result
     }
 
     /// A child was forked while pages were aside: it gets them, and is none of ours from then on.
     fn fill_child(&mut self, child: Descriptor) {
         for which in 0..self.count {
-            let Aside { page, slot, bytes } = self.aside[which];
-            while self.copy(child, page, slot, bytes) == libc::EAGAIN {
-                // It changes its memory already, and waits until we have heard of it.
-                while let Some(event) = child.read() {
-                    if let Event::Fork(grandchild) = event {
-                        self.fill_child(Descriptor(grandchild));
+            let one = self.aside[which];
+            for part in (0..one.bytes / SMALL).filter(|part| !one.is_gone(*part)) {
+                while self.fill(child, one.page + part * SMALL, one.slot, part) == libc::EAGAIN {
+                    // It changes its memory already, and waits until we have heard of it.
+                    while let Some(event) = child.read() {
+                        if let Event::Fork(grandchild) = event {
+                            self.fill_child(Descriptor(grandchild));
+                        }
                     }
                 }
             }
         }
         child.close();
     }
+}
+
+/// Whether a descriptor of our own can do what is needed: 0, or the error's number.
+pub fn probe() -> i32 {
+    let flags = libc::O_CLOEXEC | libc::O_NONBLOCK;
+    // SAFETY: takes numbers alone.
+    let descriptor = unsafe { libc::syscall(libc::SYS_userfaultfd, flags) };
+    if descriptor < 0 {
+        return super::abi::errno();
+    }
+    let descriptor = Descriptor(descriptor as i32);
+    let error = descriptor.begin();
+    descriptor.close();
+    error
 }
 
 /// Whoever looks for memory to free finds another process first.
@@ -572,22 +460,24 @@ fn answer(reply: &Reply) {
     unsafe { libc::write(REPLIES, ptr::from_ref(reply).cast(), size_of::<Reply>()) };
 }
 
-fn clock(which: libc::clockid_t) -> libc::timespec {
+fn clock(which: libc::clockid_t) -> u64 {
     let mut time = libc::timespec {
         tv_sec: 0,
         tv_nsec: 0,
     };
     // SAFETY: writes a time of ours.
     unsafe { libc::clock_gettime(which, &raw mut time) };
-    time
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
+fn now_ns() -> u64 {
+    clock(libc::CLOCK_MONOTONIC)
 }
 
 fn now_ms() -> u64 {
-    let time = clock(libc::CLOCK_MONOTONIC);
-    time.tv_sec as u64 * 1000 + time.tv_nsec as u64 / 1_000_000
+    now_ns() / 1_000_000
 }
 
 fn cpu_time() -> u64 {
-    let time = clock(libc::CLOCK_PROCESS_CPUTIME_ID);
-    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+    clock(libc::CLOCK_PROCESS_CPUTIME_ID)
 }

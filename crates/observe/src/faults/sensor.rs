@@ -68,12 +68,18 @@ fn because(refusal: &Refusal) -> NotHere {
 }
 
 /// Why a process cannot be sampled.
-pub fn not_entered(pid: u32, refusal: &Refusal) -> NotHere {
+pub fn not_entered(host: &Host, pid: u32, refusal: &Refusal) -> NotHere {
     let (because, mend) = match refusal {
-        Refusal::NotPermitted => (
-            format!("process {pid} may not open a descriptor, or is traced by another (a debugger, strace)"),
-            "sysctl vm.unprivileged_userfaultfd=1, if the process is not root's",
-        ),
+        Refusal::NotPermitted => match tracer(host, pid) {
+            Some(tracer) => (
+                format!("process {pid} is traced by process {tracer} (a debugger, strace)"),
+                "end that first",
+            ),
+            None => (
+                format!("process {pid} may not open one"),
+                "if it is not root's, sysctl vm.unprivileged_userfaultfd=1; if its system calls are filtered (a container), CAP_SYS_ADMIN",
+            ),
+        },
         Refusal::Not64Bit => (format!("process {pid} is no 64-bit program"), ""),
         Refusal::NotInterrupted => (
             format!("no thread of process {pid} could be interrupted"),
@@ -87,6 +93,13 @@ pub fn not_entered(pid: u32, refusal: &Refusal) -> NotHere {
     NotHere::of(NAME, because, mend)
 }
 
+/// The process that traces another.
+fn tracer(host: &Host, pid: u32) -> Option<u32> {
+    let text = host.read(&format!("proc/{pid}/status")).ok()?;
+    let tracer = text.lines().find_map(|line| line.strip_prefix("TracerPid:"))?;
+    tracer.trim().parse().ok().filter(|pid| *pid > 0)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -97,7 +110,8 @@ mod tests {
             because(&Refusal::OldKernel).to_string(),
             "userfaultfd: not here, because this kernel does not move pages with it; remedy: Linux 6.8 or newer"
         );
-        let process = not_entered(7, &Refusal::NotPermitted).to_string();
+        let nobody = Host::at(std::path::Path::new("/nowhere"));
+        let process = not_entered(&nobody, 7, &Refusal::NotPermitted).to_string();
         assert!(process.contains("vm.unprivileged_userfaultfd=1"), "{process}");
     }
 }

@@ -20,8 +20,8 @@ const HOLD: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 /// The part of the budget that setting aside may take; the rest is for handling samples.
 const PART: f64 = 0.5;
-/// A thread waits about as long as we work for it.
-const WITH_WAITING: f64 = 2.0;
+/// Our thread in the process takes about as much CPU time for its system calls as the process that keeps the pages.
+const WITH_OUR_THREAD: f64 = 2.0;
 /// The unit of which two pages are drawn, as large as that by which sharing is told.
 const BLOCK: u64 = 64 << 10;
 /// Time between two looks at which pages there are, and the share of time that these may take.
@@ -29,6 +29,15 @@ const LOOKED_AT: Duration = Duration::from_secs(2);
 const LOOKING_SHARE: u32 = 200;
 /// Time from the start of a program until it is entered: most end before.
 const SETTLED: Duration = Duration::from_millis(100);
+/// A mapping in which a window was cut short, by an access to memory that was not there or a change of the map, is left alone for this long,
+/// twice as long each further time: where memory is new, threads would wait for us at every page.
+const SHORTEST_REST: Duration = Duration::from_secs(1);
+const LONGEST_REST: Duration = Duration::from_secs(60);
+/// The largest guard below a thread's stack, bytes; heaps have larger ranges without rights.
+const LARGEST_GUARD: u64 = 256 << 10;
+/// The usual size of a thread's stack (`ulimit -s`). Stacks are left alone: the kernel itself writes there, when a thread ends for
+/// instance, and not always can it wait.
+const STACK: u64 = 8 << 20;
 /// Processes sampled at most; each has a process of ours that keeps its pages.
 const MOST: usize = 64;
 /// Windows without a page, one after the other, after which a process is given up; places that may be used up.
@@ -88,8 +97,20 @@ struct Process {
     opened: Duration,
     opens_at: Duration,
     in_vain: u32,
-    /// The pages of the window before the last one, and of the last one.
-    windows: [Window; 2],
+    /// The window before the last one, and the last one.
+    windows: [Opened; 2],
+    /// Mappings in which windows were cut short, by their starts: for how long they are left alone, and until when.
+    cut_short: BTreeMap<u64, (Duration, Duration)>,
+    /// Whose rights the process had when it was entered.
+    rights: String,
+}
+
+/// A window, and from when to when it was open, on the clock of the faults' times.
+#[derive(Clone, Copy, Default)]
+struct Opened {
+    window: Window,
+    from_ns: u64,
+    until_ns: u64,
 }
 
 impl SetAside {
@@ -121,11 +142,12 @@ impl SetAside {
     }
 
     fn attach(&mut self, host: &Host, pid: u32) {
+        let rights = rights(host, pid);
         let state = match Sampler::attach(host, pid) {
-            Ok(sampler) => State::Sampled(Box::new(Process::new(sampler))),
+            Ok(sampler) => State::Sampled(Box::new(Process::new(sampler, rights))),
             Err(error) => {
                 if host.has_process(pid) {
-                    self.failures.push(not_entered(pid, &error));
+                    self.failures.push(not_entered(host, pid, &error));
                 }
                 State::Out
             }
@@ -161,7 +183,8 @@ impl SetAside {
             };
             match process.reply() {
                 Ok(Some(reply)) => {
-                    let cost = Duration::from_nanos(reply.cpu_ns).mul_f64(WITH_WAITING);
+                    let cost = Duration::from_nanos(reply.cpu_ns).mul_f64(WITH_OUR_THREAD)
+                        + Duration::from_nanos(reply.waited_ns);
                     self.spent += cost;
                     self.totals.pages += reply.aside;
                     self.totals.untouched += reply.untouched;
@@ -176,20 +199,23 @@ impl SetAside {
             }
             if process.in_vain > MOST_IN_VAIN {
                 *state = State::Out;
+            } else if process.rights != rights(host, *pid) {
+                *state = State::New(now); // entered anew, with a thread that has the process's rights
             } else if !paused && !process.sampler.busy() && now >= process.opens_at {
                 process.open(host, *pid, &mut self.random, now);
             }
         }
     }
 
-    /// Whether we set aside the page at this address, lately: a fault there is a sample of ours.
-    pub fn sampled(&self, pid: u32, address: u64) -> bool {
+    /// Whether we had set aside the page at this address at this time: a fault there is a sample of ours.
+    pub fn sampled(&self, pid: u32, address: u64, time_ns: u64) -> bool {
         let Some(State::Sampled(process)) = self.processes.get(&pid) else {
             return false;
         };
-        process.windows.iter().any(|window| {
+        process.windows.iter().any(|opened| {
+            let window = &opened.window;
             let pages = &window.pages[..window.count as usize];
-            window.count > 0
+            (opened.from_ns..=opened.until_ns).contains(&time_ns)
                 && pages
                     .binary_search(&(address / window.page_bytes * window.page_bytes))
                     .is_ok()
@@ -212,7 +238,7 @@ impl SetAside {
 }
 
 impl Process {
-    fn new(sampler: Sampler) -> Self {
+    fn new(sampler: Sampler, rights: String) -> Self {
         Self {
             sampler,
             memory: Memory::default(),
@@ -220,7 +246,9 @@ impl Process {
             opened: Duration::ZERO,
             opens_at: Duration::ZERO,
             in_vain: 0,
-            windows: [Window::default(); 2],
+            windows: [Opened::default(); 2],
+            cut_short: BTreeMap::new(),
+            rights,
         }
     }
 
@@ -235,6 +263,12 @@ impl Process {
     }
 
     fn note(&mut self, reply: &Reply, cost: Duration, allowed: f64) {
+        self.windows[1].until_ns = clock::nanoseconds(clock::monotonic());
+        if reply.cut_short > 0 {
+            let rest = self.cut_short.entry(self.windows[1].window.start).or_default();
+            rest.0 = (rest.0 * 2).clamp(SHORTEST_REST, LONGEST_REST);
+            rest.1 = clock::monotonic() + rest.0;
+        }
         self.in_vain = if reply.aside == 0 { self.in_vain + 1 } else { 0 };
         let pause = cost.as_secs_f64() / allowed.max(f64::MIN_POSITIVE);
         self.opens_at =
@@ -251,12 +285,20 @@ impl Process {
         }
         self.opened = now;
         self.opens_at = now + LONGEST_PAUSE;
+        let rests = |start| self.cut_short.get(&start).is_some_and(|(_, until)| now < *until);
         let window = self.memory.draw(random).filter(|window| {
             let mapped = |area: &Area| (area.start, area.end) == (window.start, window.start + window.bytes);
-            areas.iter().any(|area| mapped(area) && can_be_set_aside(area))
+            areas.iter().any(|area| mapped(area) && can_be_set_aside(area)) && !rests(window.start)
         });
         match window {
-            Some(window) if self.sampler.open(&window).is_ok() => self.windows = [self.windows[1], window],
+            Some(window) if self.sampler.open(&window).is_ok() => {
+                let opened = Opened {
+                    window,
+                    from_ns: clock::nanoseconds(now),
+                    until_ns: u64::MAX,
+                };
+                self.windows = [self.windows[1], opened];
+            }
             // It has changed since: look again.
             _ => {
                 self.looks_at = self.looks_at.min(now + HOLD);
@@ -289,8 +331,9 @@ impl Memory {
         };
         let mappings = areas.iter().filter(|area| can_be_set_aside(area)).map(|area| {
             let mut runs = Vec::new();
+            let from = area.start + if is_above_guard(areas, area) { STACK } else { 0 };
             // A process that has ended has none.
-            let _ = pagemap.runs(area.start, area.end, |run| runs.push(run));
+            let _ = pagemap.runs(from, area.end, |run| runs.push(run));
             Mapping::new(area.start, area.end, runs)
         });
         Self::new(mappings.collect())
@@ -369,8 +412,27 @@ fn pages(run: &Run) -> u64 {
     (run.end - run.start) / SMALL
 }
 
-/// Private anonymous memory that is read and written. Stacks are left alone: the kernel itself writes to them when it
-/// delivers signals.
+/// Whether a mapping begins with a thread's stack, by the guard below it; other memory may be joined to it above.
+fn is_above_guard(areas: &[Area], area: &Area) -> bool {
+    let guards = |below: &Area| {
+        below.end == area.start && below.permissions == "---p" && below.end - below.start <= LARGEST_GUARD
+    };
+    let at = areas.partition_point(|a| a.start < area.start);
+    at > 0 && guards(&areas[at - 1])
+}
+
+/// The lines of a process's status that say whose rights it has. A thread of ours would keep those that it gives up.
+fn rights(host: &Host, pid: u32) -> String {
+    let text = host.read(&format!("proc/{pid}/status")).unwrap_or_default();
+    let says = |line: &&str| {
+        ["Uid:", "Gid:", "CapPrm:", "Seccomp:"]
+            .iter()
+            .any(|name| line.starts_with(name))
+    };
+    text.lines().filter(says).collect::<Vec<_>>().join("\n")
+}
+
+/// Private anonymous memory that is read and written.
 fn can_be_set_aside(area: &Area) -> bool {
     let anonymous = area.file == (0, 0)
         && (area.name.is_empty() || area.name == "[heap]" || area.name.starts_with("[anon:"));

@@ -13,19 +13,19 @@ use std::time::Duration;
 
 #[derive(clap::Args)]
 pub struct Faults {
-    /// Watch running processes and what they start; implies `--via faults`
+    /// Watch running processes and what they start, by the sensor that works here
     #[arg(long = "pid", value_name = "N", num_args = 1.., value_delimiter = ',', conflicts_with_all = ["command", "recover", "threads"])]
     pub pids: Vec<u32>,
     /// With `--pid`: stop after this time: 10s, 5m [default: when it ends, or at Ctrl-C]
     #[arg(long, value_name = "TIME", requires = "pids", value_parser = crate::arguments::duration)]
     duration: Option<Duration>,
-    /// With `--via faults`: the share of the program's CPU time that observing may take
+    /// When sampling: the share of the program's CPU time that observing may take
     #[arg(long, value_name = "SHARE", default_value = "2%", value_parser = crate::arguments::share_above_0)]
     observe_budget: f64,
-    /// With `--via faults`: samples below which a page is not judged
+    /// When sampling: samples below which a page is not judged
     #[arg(long, value_name = "K", default_value_t = 2)]
     minimum_samples: u32,
-    /// With `--via faults`: set the kernel's NUMA scan period for all processes (root; restored on exit)
+    /// When sampling: set the kernel's NUMA scan period for all processes (root; restored on exit)
     #[arg(long, value_name = "TIME", value_parser = crate::arguments::period)]
     scan_period: Option<Duration>,
 }

@@ -139,7 +139,7 @@ pub fn sampled(folder: &Path, recorded: &nodewise_observe::faults::Recorded, min
 /// Why there are no samples: the kernel first scans a program after a second, and not at all where it has no choice.
 fn no_samples(profile: &Profile, set_aside: bool) -> &'static str {
     if set_aside {
-        return "no samples: nothing that was set aside was accessed meanwhile; run longer";
+        return "no samples: nothing that was set aside was accessed meanwhile; run longer, or raise --observe-budget";
     }
     match (profile.meta.host_nodes, Thread::count(&profile.threads)) {
         (1, 0 | 1) => {

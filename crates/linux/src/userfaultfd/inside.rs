@@ -1,0 +1,203 @@
+//! What we have in a process whose pages are set aside: a thread without code, a descriptor, an area for pages.
+
+use super::abi::{Descriptor, MOVE, errno};
+use super::injection::{Memory, Stopped};
+use super::{HUGE, Place, SMALL, Window};
+
+/// Where pages are put: first huge ones, each aligned, then small ones.
+const HUGE_SLOTS: usize = Window::MOST_HUGE;
+const SMALL_SLOTS: usize = 512;
+pub const SLOTS: usize = HUGE_SLOTS + SMALL_SLOTS;
+/// Bytes of the area in which they lie. After it comes a page for what system calls read; more is mapped, so that a huge page's
+/// alignment can be had.
+const AREA: u64 = (HUGE_SLOTS as u64 + 1) * HUGE;
+const MAPPED: u64 = AREA + HUGE;
+/// The name of the thread that we start in the process; by the same name the preload library's is known.
+const NAME: &[u8] = b"nodewise\0";
+
+pub struct Inside {
+    /// A thread, which makes system calls for us and sleeps otherwise.
+    thread: Stopped,
+    /// Our descriptor, and its number in that thread.
+    pub uffd: Descriptor,
+    number: u64,
+    mapped: u64,
+    pub memory: Memory,
+}
+
+impl Inside {
+    /// Starts our thread in the process, which opens the descriptor and maps the area.
+    pub fn enter(place: &Place, memory: Memory) -> Result<Self, i32> {
+        let program = Stopped::interrupt(place.tid, place.instruction, place.filtered, memory)?;
+        let entered = program
+            .start_thread()
+            .and_then(|thread| open(&program, thread, place.pid));
+        program.go_on();
+        let (thread, uffd, number) = entered?;
+        thread.schedule_as_any();
+        let close = |first, last| thread.call(libc::SYS_close_range, [first, last, 0, 0, 0, 0]);
+        let _ = close(number + 1, u64::from(u32::MAX));
+        if number > 0 {
+            let _ = close(0, number - 1);
+        }
+        match set_up(&thread, uffd, memory) {
+            Ok(mapped) => Ok(Self {
+                thread,
+                uffd,
+                number,
+                mapped,
+                memory,
+            }),
+            Err(error) => {
+                uffd.close();
+                thread.exit();
+                Err(error)
+            }
+        }
+    }
+
+    /// Nothing of ours is left. The descriptor goes first: what has none left to tell cannot wait for us.
+    pub fn leave(self) {
+        self.uffd.close();
+        if self.thread.wake().is_ok() {
+            let _ = self
+                .thread
+                .call(libc::SYS_munmap, [self.mapped, MAPPED, 0, 0, 0, 0]);
+            self.thread.exit();
+        }
+    }
+
+    pub fn wake(&self) -> Result<(), i32> {
+        self.thread.wake().inspect_err(|_| {
+            self.lives();
+        })
+    }
+
+    /// Our thread sleeps on, if it is still there.
+    pub fn rest(&self) {
+        if self.thread.sleep().is_err() {
+            self.lives();
+        }
+    }
+
+    /// Whether our thread is there; a process that ends or executes another program waits until we have seen its end.
+    pub fn lives(&self) -> bool {
+        self.thread.lives()
+    }
+
+    /// Whether a range contains memory that is ours.
+    pub fn owns(&self, start: u64, bytes: u64) -> bool {
+        start < self.mapped + MAPPED && start + bytes > self.mapped
+    }
+
+    fn area(&self) -> u64 {
+        self.mapped.next_multiple_of(HUGE)
+    }
+
+    /// Pages can be moved to the area while it is registered; contents are read from it while it is not, since nobody would put
+    /// in what is missing.
+    pub fn register_area(&self) -> i32 {
+        self.uffd.register(self.area(), AREA)
+    }
+
+    pub fn unregister_area(&self) {
+        self.uffd.unregister(self.area(), AREA);
+    }
+
+    /// The places for pages of this size.
+    pub fn slots(bytes: u64) -> std::ops::Range<usize> {
+        if bytes == HUGE {
+            0..HUGE_SLOTS
+        } else {
+            HUGE_SLOTS..SLOTS
+        }
+    }
+
+    pub fn address(&self, slot: usize) -> u64 {
+        match slot.checked_sub(HUGE_SLOTS) {
+            None => self.area() + slot as u64 * HUGE,
+            Some(small) => self.area() + HUGE_SLOTS as u64 * HUGE + small as u64 * SMALL,
+        }
+    }
+
+    /// Moves pages within the process: how many bytes, from the beginning on, and the error's number if that is not all.
+    pub fn move_pages(&self, to: u64, from: u64, bytes: u64) -> (u64, i32) {
+        let page = self.area() + AREA;
+        let argument = [to, from, bytes, 0, 0].map(u64::to_ne_bytes);
+        let moved = self.memory.write(page, argument.as_flattened()).and_then(|()| {
+            self.thread
+                .call(libc::SYS_ioctl, [self.number, MOVE, page, 0, 0, 0])
+        });
+        let Err(error) = moved else {
+            return (bytes, 0);
+        };
+        // A huge page that was split meanwhile is moved in parts, up to the first that cannot be.
+        let mut part = [0; 8];
+        let done = self
+            .memory
+            .read(page + 32, &mut part)
+            .map_or(0, |()| i64::from_ne_bytes(part));
+        (u64::try_from(done).unwrap_or(0).min(bytes), error)
+    }
+}
+
+/// Opens a descriptor that the thread alone has. The program's thread is stopped meanwhile: what may take long comes later.
+fn open(program: &Stopped, thread: Stopped, pid: u32) -> Result<(Stopped, Descriptor, u64), i32> {
+    let flags = (libc::O_CLOEXEC | libc::O_NONBLOCK) as u64;
+    let opened = program.call(libc::SYS_userfaultfd, [flags, 0, 0, 0, 0, 0]);
+    let ours = opened.and_then(|number| {
+        let ours = descriptor_of(pid, number)?;
+        let apart = thread.call(libc::SYS_unshare, [libc::CLONE_FILES as u64, 0, 0, 0, 0, 0]);
+        apart.map(|_| (ours, number)).inspect_err(|_| ours.close())
+    });
+    if let Ok(number) = opened {
+        let _ = program.call(libc::SYS_close, [number, 0, 0, 0, 0, 0]);
+    }
+    match ours {
+        Ok((ours, number)) => Ok((thread, ours, number)),
+        Err(error) => {
+            thread.exit();
+            Err(error)
+        }
+    }
+}
+
+/// Maps the area, which children do not inherit, names the thread and puts it to sleep; where the area is mapped.
+fn set_up(thread: &Stopped, uffd: Descriptor, memory: Memory) -> Result<u64, i32> {
+    let access = (libc::PROT_READ | libc::PROT_WRITE) as u64;
+    let kind = (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE) as u64;
+    let mapped = thread.call(libc::SYS_mmap, [0, MAPPED, access, kind, u64::MAX, 0])?;
+    let inside = || {
+        let not_inherited = libc::MADV_DONTFORK as u64;
+        thread.call(libc::SYS_madvise, [mapped, MAPPED, not_inherited, 0, 0, 0])?;
+        let page = mapped.next_multiple_of(HUGE) + AREA;
+        memory.write(page, NAME)?;
+        thread.call(libc::SYS_prctl, [libc::PR_SET_NAME as u64, page, 0, 0, 0, 0])?;
+        match uffd.begin() {
+            0 => thread.sleep(),
+            error => Err(error),
+        }
+    };
+    inside().map(|()| mapped).inspect_err(|_| {
+        let _ = thread.call(libc::SYS_munmap, [mapped, MAPPED, 0, 0, 0, 0]);
+    })
+}
+
+/// A process's descriptor, duplicated.
+fn descriptor_of(pid: u32, theirs: u64) -> Result<Descriptor, i32> {
+    // SAFETY: both calls take numbers alone.
+    unsafe {
+        let process = libc::syscall(libc::SYS_pidfd_open, pid, 0);
+        if process < 0 {
+            return Err(errno());
+        }
+        let ours = libc::syscall(libc::SYS_pidfd_getfd, process, theirs, 0);
+        let error = errno();
+        libc::close(process as i32);
+        if ours < 0 {
+            Err(error)
+        } else {
+            Ok(Descriptor(ours as i32))
+        }
+    }
+}
