@@ -1,6 +1,6 @@
 // Programs whose pages are set aside while they run. Each checks its own memory all the time, and exits with 3 when it is not
 // what the program wrote.
-// target KIND SECONDS [huge]
+// target KIND SECONDS [huge]; target owns SECONDS PAGES
 #define _GNU_SOURCE
 #include <linux/audit.h>
 #include <linux/filter.h>
@@ -19,7 +19,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { PAGE = 4096, PAGES = 4096, WORDS = PAGE / 8, STEP = 64, OWNERS = 2, OWNED = 256 };
+enum { PAGE = 4096, PAGES = 4096, WORDS = PAGE / 8, STEP = 64, OWNERS = 2 };
 #define BYTES ((long)PAGES * PAGE)
 
 static atomic_int stop;
@@ -258,6 +258,7 @@ static void *starts_threads(void *unused) {
 
 // Owners of a part each, on CPUs far apart, which they only read.
 static char *parts;
+static long owned = 256; // pages
 
 static void *owns(void *argument) {
     long me = (long)argument, sum = 0, passes = 0;
@@ -265,11 +266,11 @@ static void *owns(void *argument) {
     CPU_ZERO(&set);
     CPU_SET((size_t)(me * (sysconf(_SC_NPROCESSORS_ONLN) - 1)), &set);
     sched_setaffinity(0, sizeof set, &set);
-    volatile char *mine = parts + me * OWNED * PAGE;
+    volatile char *mine = parts + me * owned * PAGE;
     for (; !stop; passes++, rounds++)
-        for (long i = 0; i < (long)OWNED * PAGE; i += 64)
+        for (long i = 0; i < owned * PAGE; i += 64)
             sum += mine[i];
-    if (sum != passes * OWNED * PAGE / 64 * (me + 1))
+    if (sum != passes * owned * PAGE / 64 * (me + 1))
         fail("sum");
     return NULL;
 }
@@ -302,18 +303,20 @@ enum { KIND_COUNT = sizeof KINDS / sizeof *KINDS };
 int main(int argc, char **argv) {
     const char *kind = argc > 1 ? argv[1] : "";
     int seconds = argc > 2 ? atoi(argv[2]) : 1, started = 0;
-    huge = argc > 3;
+    huge = argc > 3 && !strcmp(argv[3], "huge");
+    if (argc > 3 && !huge)
+        owned = atol(argv[3]);
     pthread_t threads[KIND_COUNT];
     if (!strcmp(kind, "filtered")) {
         filter();
         kind = "counts";
     }
     if (!strcmp(kind, "owns")) {
-        long bytes = (long)OWNERS * OWNED * PAGE;
+        long bytes = OWNERS * owned * PAGE;
         parts = aligned_alloc(2 << 20, bytes);
         madvise(parts, bytes, huge ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
         for (long me = 0; me < OWNERS; me++)
-            memset(parts + me * OWNED * PAGE, (int)me + 1, OWNED * PAGE);
+            memset(parts + me * owned * PAGE, (int)me + 1, owned * PAGE);
         for (long me = 0; me < OWNERS; me++)
             pthread_create(&threads[started++], NULL, owns, (void *)me);
     }

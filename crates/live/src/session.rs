@@ -89,18 +89,21 @@ impl Session {
         let policy = migration_policy(&options.policy, &topology.machine)?;
         let dry = options.dry_run || topology.pretended;
         let status = Status::new(options, &topology, policy.name(), shift, dry);
-        let sensor = options.sensor.choose(&host)?;
-        let options = &Options {
-            sensor,
-            ..options.clone()
+        // Whose period is asked for, those are to be the samples.
+        let wanted = match (options.sensor, options.scan_period) {
+            (Sensor::Auto, Some(_)) => Sensor::HintFaults,
+            (Sensor::Userfaultfd, Some(_)) => return Err(LiveError::without_scans()),
+            (sensor, _) => sensor,
         };
-        if sensor == Sensor::Userfaultfd && options.scan_period.is_some() {
-            return Err(LiveError::without_scans());
-        }
         let scan = options
             .scan_period
             .map(|period| hold_scan(&host, period))
             .transpose()?;
+        let sensor = wanted.choose(&host)?;
+        let options = &Options {
+            sensor,
+            ..options.clone()
+        };
         let of_command = matches!(target, Target::Command(_));
         let running = target.running(&host);
         let threads = ThreadScheduler::new(options, &topology, dry, of_command, &running);

@@ -239,7 +239,7 @@ fn user_faults() -> Finding {
     match nodewise_observe::faults::user_faults() {
         Ok(()) => finding(
             State::Works,
-            "samples who uses which page where kernel.numa_balancing is 0: 0.3 ms a sample, with what threads wait; \
+            "samples who uses which page where kernel.numa_balancing is 0: 0.3 to 1.5 ms a sample, with what threads wait; \
              `balance` and `record --pid` take it by themselves then"
                 .to_owned(),
         ),

@@ -54,12 +54,13 @@ impl NotHere {
     pub(super) fn process(host: &Host, pid: u32) -> Self {
         if host.has_process(pid) {
             let because = format!("process {pid} is another user's");
-            return Self::new(
+            return Self::of(
+                "samples",
                 because,
                 "run as that user, as root, or with CAP_SYS_PTRACE and CAP_PERFMON",
             );
         }
-        Self::new(format!("there is no process {pid}"), "")
+        Self::of("samples", format!("there is no process {pid}"), "")
     }
 
     /// The kernel refused events for a control group.
@@ -150,7 +151,7 @@ mod tests {
             assert_eq!(with(on), Ok(()));
         }
         let none = NotHere::process(&host, 7).to_string();
-        assert_eq!(none, "hint faults: not here, because there is no process 7");
+        assert_eq!(none, "samples: not here, because there is no process 7");
         std::fs::remove_dir_all(root).unwrap();
     }
 }

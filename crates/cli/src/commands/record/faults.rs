@@ -67,20 +67,20 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     Ok(recorded.status.map_or(Outcome::Done, Outcome::Child))
 }
 
-/// As asked for by name; else the first that works.
+/// As asked for by name; else the first that works, or the one whose scan period is set.
 fn sensor(arguments: &Arguments) -> anyhow::Result<Sensor> {
+    let scans = arguments.faults.scan_period.is_some();
     let wanted = match arguments.via {
-        Via::Faults => Sensor::HintFaults,
+        Via::Userfaultfd if scans => {
+            anyhow::bail!(
+                "--scan-period: without the kernel's balancing there are no scans; leave it out, or --via faults"
+            )
+        }
         Via::Userfaultfd => Sensor::Userfaultfd,
-        _ => Sensor::Auto,
+        Via::Auto if !scans => Sensor::Auto,
+        _ => Sensor::HintFaults,
     };
-    let sensor = wanted.choose(&Host::default()).map_err(Error::from)?;
-    if sensor == Sensor::Userfaultfd && arguments.faults.scan_period.is_some() {
-        anyhow::bail!(
-            "--scan-period: without the kernel's balancing there are no scans; leave it out, or --via faults"
-        );
-    }
-    Ok(sensor)
+    Ok(wanted.choose(&Host::default()).map_err(Error::from)?)
 }
 
 /// Names the option that an error is about.
