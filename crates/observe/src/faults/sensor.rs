@@ -93,6 +93,22 @@ pub fn not_entered(host: &Host, pid: u32, refusal: &Refusal) -> NotHere {
     NotHere::of(NAME, because, mend)
 }
 
+/// Why a process is better left alone: what it does with its memory cannot wait for a page (docs/sensors.md).
+pub fn left_alone(host: &Host, pid: u32) -> Option<NotHere> {
+    let names = host.names(&format!("proc/{pid}/fd")).unwrap_or_default();
+    let opens = |name: &String| {
+        let target = std::fs::read_link(host.proc().join(format!("{pid}/fd/{name}"))).ok()?;
+        let target = target.to_string_lossy().into_owned();
+        (target.starts_with("/dev/vfio/") || target == "anon_inode:[userfaultfd]").then_some(target)
+    };
+    let what = names.iter().find_map(opens)?;
+    Some(NotHere::of(
+        NAME,
+        format!("process {pid} has {what} open: devices use its memory, or it handles page faults itself"),
+        "sysctl kernel.numa_balancing=1, and --sensor hint-faults",
+    ))
+}
+
 /// The process that traces another.
 fn tracer(host: &Host, pid: u32) -> Option<u32> {
     let text = host.read(&format!("proc/{pid}/status")).ok()?;
@@ -111,6 +127,7 @@ mod tests {
             "userfaultfd: not here, because this kernel does not move pages with it; remedy: Linux 6.8 or newer"
         );
         let nobody = Host::at(std::path::Path::new("/nowhere"));
+        assert_eq!(left_alone(&nobody, 7), None);
         let process = not_entered(&nobody, 7, &Refusal::NotPermitted).to_string();
         assert!(process.contains("vm.unprivileged_userfaultfd=1"), "{process}");
     }

@@ -5,7 +5,7 @@
 //! of its own meanwhile, and the program could not move it (`mremap`) as one.
 
 use super::here::NotHere;
-use super::sensor::not_entered;
+use super::sensor::{left_alone, not_entered};
 use nodewise_linux::maps::Area;
 use nodewise_linux::pagemap::{Pagemap, Run};
 use nodewise_linux::userfaultfd::{HUGE, Reply, SMALL, Sampler, Window};
@@ -142,6 +142,11 @@ impl SetAside {
     }
 
     fn attach(&mut self, host: &Host, pid: u32) {
+        if let Some(why) = left_alone(host, pid) {
+            self.failures.push(why);
+            self.processes.insert(pid, State::Out);
+            return;
+        }
         let rights = rights(host, pid);
         let state = match Sampler::attach(host, pid) {
             Ok(sampler) => State::Sampled(Box::new(Process::new(sampler, rights))),
