@@ -104,7 +104,7 @@ impl Pagemap {
         let (mut from, end) = (first, first.saturating_add(count));
         let mut found = [Region::default(); 64];
         while from < end {
-            let Some((regions, next)) = self.scan(from, end, PRESENT, PRESENT, &mut found) else {
+            let Some((regions, next)) = self.scan(from, end, PRESENT, &mut found) else {
                 return self.walk(from, end - from, there);
             };
             let pages = found[..regions].iter().flat_map(|r| r.start >> 12..r.end >> 12);
@@ -117,8 +117,7 @@ impl Pagemap {
     /// Whether unused addresses cost nothing.
     #[must_use]
     pub fn leaps(&self) -> bool {
-        self.scan(0, 1, PRESENT, PRESENT, &mut [Region::default()])
-            .is_some()
+        self.scan(0, 1, PRESENT, &mut [Region::default()]).is_some()
     }
 
     /// Calls `found` with the runs of anonymous pages in memory between two addresses, ascending.
@@ -131,7 +130,7 @@ impl Pagemap {
         while from < end {
             let kinds = PRESENT | OF_FILE | ZEROS | HUGE;
             let (count, next) = self
-                .scan(from, end, PRESENT, kinds, &mut regions)
+                .scan(from, end, kinds, &mut regions)
                 .ok_or(io::ErrorKind::Unsupported)?;
             for region in &regions[..count] {
                 if region.categories & (OF_FILE | ZEROS) == 0 {
@@ -149,21 +148,14 @@ impl Pagemap {
 
     /// Runs of pages in memory, and the page from which on there may be more; `None` where the kernel does
     /// not do that, or the process has ended.
-    fn scan(
-        &self,
-        first: u64,
-        end: u64,
-        all_of: u64,
-        wanted: u64,
-        found: &mut [Region],
-    ) -> Option<(usize, u64)> {
+    fn scan(&self, first: u64, end: u64, wanted: u64, found: &mut [Region]) -> Option<(usize, u64)> {
         let mut scan = Scan {
             size: size_of::<Scan>() as u64,
             start: first << 12,
             end: end << 12,
             regions: found.as_mut_ptr() as u64,
             most_regions: found.len() as u64,
-            all_of,
+            all_of: PRESENT,
             wanted,
             ..Scan::default()
         };

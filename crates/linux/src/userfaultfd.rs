@@ -18,7 +18,7 @@ mod tests;
 
 use crate::{Host, cleanup_process};
 use std::fs::{File, OpenOptions};
-use std::io::{self, PipeReader, Read, Write};
+use std::io::{self, Read, Write};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::FileExt;
 
@@ -41,7 +41,7 @@ pub struct Window {
     pub bytes: u64,
     /// Bytes of each page, [`SMALL`] or [`HUGE`].
     pub page_bytes: u64,
-    /// How long pages stay aside that nobody accesses.
+    /// How long pages stay aside that are not accessed.
     pub milliseconds: u64,
     /// How many pages are set aside.
     pub count: u64,
@@ -66,7 +66,7 @@ pub struct Reply {
     pub aside: u64,
     /// Pages that Linux did not let us: shared with another process, pinned, or gone.
     pub refused: u64,
-    /// Pages that nobody accessed.
+    /// Pages that were not accessed while they were aside.
     pub untouched: u64,
     /// Places for pages that cannot be used any more, since the attachment.
     pub lost: u64,
@@ -192,7 +192,7 @@ impl Sampler {
         }?;
         Ok(Self {
             commands: Some(File::from(OwnedFd::from(commanding))),
-            replies: file(replies),
+            replies: File::from(OwnedFd::from(replies)),
             keeper,
             busy: true,
         })
@@ -263,15 +263,11 @@ impl Sampler {
 
 impl Drop for Sampler {
     fn drop(&mut self) {
-        // It puts everything back when there is nobody left to give commands, and ends.
+        // It puts everything back when the pipe of commands is closed, and ends.
         self.commands = None;
-        // SAFETY: our own child's id, which nobody else waits for.
+        // SAFETY: our own child's id, which is waited for here only.
         unsafe { libc::waitpid(self.keeper, std::ptr::null_mut(), 0) };
     }
-}
-
-fn file(reader: PipeReader) -> File {
-    File::from(OwnedFd::from(reader))
 }
 
 fn place(host: &Host, pid: u32) -> io::Result<Place> {

@@ -155,7 +155,7 @@ fn what_made_it_worse_is_undone_and_not_soon_repeated() {
     };
     let (mut groups, sharing, rooms) = (Groups::default(), shared(&[&[0, 1]]), rooms(&[2, 2]));
     let before = at(0, &[400.0, 600.0], None);
-    // Nobody is parted: for five steps its memory may still come to it.
+    // No group is split: for five steps its memory may still come to it.
     for second in 0..5 {
         assert_eq!(
             groups.step(second * SECOND, &before, &sharing, &rooms).of,

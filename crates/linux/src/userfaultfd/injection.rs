@@ -23,7 +23,7 @@ const LOOK_NS: i64 = 50_000;
 const LOOKS: u32 = 10_000;
 /// The code segment of 64-bit programs.
 const LONG_MODE: u64 = 0x33;
-/// A thread of the same process with memory, files and signals in common, whose end nobody is told of.
+/// A thread of the same process with memory, files and signals in common, whose end is not signalled.
 const THREAD: u64 = (libc::CLONE_VM
     | libc::CLONE_FS
     | libc::CLONE_FILES

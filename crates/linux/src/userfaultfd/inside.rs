@@ -94,7 +94,7 @@ impl Inside {
         self.mapped.next_multiple_of(HUGE)
     }
 
-    /// Pages can be moved to the area while it is registered; contents are read from it while it is not, since nobody would put
+    /// Pages can be moved to the area while it is registered; contents are read from it while it is not, since there is no thread that would put
     /// in what is missing.
     pub fn register_area(&self) -> i32 {
         self.uffd.register(self.area(), AREA)

@@ -10,6 +10,7 @@ use super::aside::Aside;
 use super::injection::Memory;
 use super::inside::{Inside, SLOTS};
 use super::{Place, Reply, SMALL, Window, mappings};
+use crate::clock;
 use std::ptr;
 
 const COMMANDS: i32 = 0;
@@ -132,7 +133,7 @@ impl Keeper<'_> {
         let found = all.map(|one| one.revents != 0);
         let mut signal = std::mem::MaybeUninit::<libc::signalfd_siginfo>::uninit();
         let size = size_of::<libc::signalfd_siginfo>();
-        // SAFETY: the kernel writes at most `size` bytes, which nobody looks at.
+        // SAFETY: the kernel writes at most `size` bytes, which are not read.
         while found[2] && unsafe { libc::read(self.children, signal.as_mut_ptr().cast(), size) } > 0 {}
         found
     }
@@ -353,7 +354,7 @@ impl Keeper<'_> {
         let slot = self.aside[which].slot;
         let mut by_contents = false;
         loop {
-            // What the process did may have made it another's turn, or nobody's.
+            // What the process did may have changed the order of the entries, or removed this one.
             let Some(which) = self.aside[..self.count].iter().position(|a| a.slot == slot) else {
                 return;
             };
@@ -460,24 +461,15 @@ fn answer(reply: &Reply) {
     unsafe { libc::write(REPLIES, ptr::from_ref(reply).cast(), size_of::<Reply>()) };
 }
 
-fn clock(which: libc::clockid_t) -> u64 {
-    let mut time = libc::timespec {
-        tv_sec: 0,
-        tv_nsec: 0,
-    };
-    // SAFETY: writes a time of ours.
-    unsafe { libc::clock_gettime(which, &raw mut time) };
-    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
-}
-
 fn now_ns() -> u64 {
-    clock(libc::CLOCK_MONOTONIC)
+    clock::nanoseconds(clock::monotonic())
 }
 
 fn now_ms() -> u64 {
     now_ns() / 1_000_000
 }
 
+/// CPU time of this process, which has one thread.
 fn cpu_time() -> u64 {
-    clock(libc::CLOCK_PROCESS_CPUTIME_ID)
+    clock::nanoseconds(clock::own_cpu_time())
 }

@@ -30,11 +30,11 @@ impl NotHere {
     }
 
     /// Likewise, of the sensor that is named.
-    pub(super) fn of(what: &'static str, because: impl Into<String>, mend: impl Into<String>) -> Self {
+    pub(super) fn of(what: &'static str, because: impl Into<String>, remedy: impl Into<String>) -> Self {
         Self {
             what,
             because: because.into(),
-            mend: mend.into(),
+            mend: remedy.into(),
         }
     }
 

@@ -58,18 +58,18 @@ pub fn user_faults() -> Result<(), NotHere> {
 }
 
 fn because(refusal: &Refusal) -> NotHere {
-    let (because, mend) = match refusal {
+    let (because, remedy) = match refusal {
         Refusal::NotPermitted => ("it needs CAP_SYS_PTRACE", "run as root"),
         Refusal::OldKernel => ("this kernel does not move pages with it", "Linux 6.8 or newer"),
         Refusal::NoUserfaultfd => ("this kernel has none", "a kernel with CONFIG_USERFAULTFD"),
         other => return NotHere::of(NAME, format!("{other:?}"), ""),
     };
-    NotHere::of(NAME, because, mend)
+    NotHere::of(NAME, because, remedy)
 }
 
 /// Why a process cannot be sampled.
 pub fn not_entered(host: &Host, pid: u32, refusal: &Refusal) -> NotHere {
-    let (because, mend) = match refusal {
+    let (because, remedy) = match refusal {
         Refusal::NotPermitted => match tracer(host, pid) {
             Some(tracer) => (
                 format!("process {pid} is traced by process {tracer} (a debugger, strace)"),
@@ -90,7 +90,7 @@ pub fn not_entered(host: &Host, pid: u32, refusal: &Refusal) -> NotHere {
         Refusal::Other(error) => (format!("process {pid}: {error}"), ""),
         _ => return because(refusal),
     };
-    NotHere::of(NAME, because, mend)
+    NotHere::of(NAME, because, remedy)
 }
 
 /// Why a process is better left alone: what it does with its memory cannot wait for a page (docs/sensors.md).
@@ -126,9 +126,9 @@ mod tests {
             because(&Refusal::OldKernel).to_string(),
             "userfaultfd: not here, because this kernel does not move pages with it; remedy: Linux 6.8 or newer"
         );
-        let nobody = Host::at(std::path::Path::new("/nowhere"));
-        assert_eq!(left_alone(&nobody, 7), None);
-        let process = not_entered(&nobody, 7, &Refusal::NotPermitted).to_string();
+        let empty = Host::at(std::path::Path::new("/nowhere"));
+        assert_eq!(left_alone(&empty, 7), None);
+        let process = not_entered(&empty, 7, &Refusal::NotPermitted).to_string();
         assert!(process.contains("vm.unprivileged_userfaultfd=1"), "{process}");
     }
 }

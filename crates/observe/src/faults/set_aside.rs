@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
-/// How long a page stays aside that nobody accesses.
+/// How long a page stays aside that is not accessed.
 const HOLD: Duration = Duration::from_millis(50);
 /// Longest pause between two windows of a process: one that slept may have woken.
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
@@ -49,7 +49,7 @@ const MOST_LOST: u64 = 256;
 pub struct Aside {
     /// Pages that were set aside.
     pub pages: u64,
-    /// Those of them that nobody accessed meanwhile.
+    /// Those of them that were not accessed meanwhile.
     pub untouched: u64,
     /// Pages that Linux did not let us set aside: shared, pinned, or gone.
     pub refused: u64,
@@ -204,10 +204,12 @@ impl SetAside {
             }
             if process.in_vain > MOST_IN_VAIN {
                 *state = State::Out;
-            } else if process.rights != rights(host, *pid) {
-                *state = State::New(now); // entered anew, with a thread that has the process's rights
             } else if !paused && !process.sampler.busy() && now >= process.opens_at {
-                process.open(host, *pid, &mut self.random, now);
+                if process.rights == rights(host, *pid) {
+                    process.open(host, *pid, &mut self.random, now);
+                } else {
+                    *state = State::New(now); // entered anew, with a thread that has the process's rights
+                }
             }
         }
     }
@@ -285,6 +287,8 @@ impl Process {
         let areas = host.maps(pid).unwrap_or_default();
         if now >= self.looks_at {
             self.memory = Memory::of(pid, &areas);
+            let exists = |start: u64| areas.binary_search_by_key(&start, |area| area.start).is_ok();
+            self.cut_short.retain(|start, _| exists(*start));
             let took = clock::monotonic() - now;
             self.looks_at = now + LOOKED_AT.max(took * LOOKING_SHARE);
         }
