@@ -102,7 +102,7 @@ fn without_a_terminal_a_profile_or_a_process_it_is_one_line_and_status_2() {
     for (arguments, says) in [
         (vec![folder], "needs a terminal"),
         (vec!["/nonexistent", "--once"], "/nonexistent"),
-        (vec!["--once", "--pid", "4194305"], "hint faults"),
+        (vec!["--once", "--pid", "4194305"], "no process 4194305"),
         (vec![folder, "--once", "--machine", "none-such"], "none-such"),
     ] {
         let output = top(&arguments);
