@@ -5,6 +5,8 @@
 //   collect   accesses.cpp   instructions  -> accesses
 //   plan      plan.cpp       accesses      -> groups: per loop entry where that is exact, else per block
 //   emit      emit.cpp       groups        -> calls and inlined lookups
+//   region    region.cpp     outlined OpenMP functions -> regions
+//   tickets   tickets.cpp    numbers taken from shared counters -> events
 //
 // The rules of counting are in runtime/runtime.h; this only decides where the code goes.
 #ifndef NODEWISE_INSTRUMENT_H
@@ -188,6 +190,10 @@ llvm::CallInst *callRuntime(llvm::IRBuilder<> &B, llvm::StringRef Name, llvm::Ty
 // Outlined OpenMP functions set the thread's region while they run.
 bool isOutlined(const llvm::Function &F);
 void emitRegion(llvm::Function &F);
+
+// After which instructions a number has been taken from a shared counter; found before others are inserted.
+llvm::SmallVector<llvm::Instruction *, 2> tickets(llvm::Function &F);
+void emitTickets(llvm::Function &F, llvm::ArrayRef<llvm::Instruction *> Taken);
 
 } // namespace nodewise
 

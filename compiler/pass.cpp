@@ -86,11 +86,13 @@ public:
     Target Code(F);
     Accesses A = collect(F, AM.getResult<TargetLibraryAnalysis>(F), Code);
     merge(F, A, Code, AM.getResult<ScalarEvolutionAnalysis>(F));
+    SmallVector<Instruction *, 2> Taken = tickets(F);
     Inserted Counting(F);
     if (!A.empty())
       count(F, A, AM);
     if (isOutlined(F))
       emitRegion(F);
+    emitTickets(F, Taken);
     Counting.stamp();
     mark(F);
     F.removeFnAttr(Attribute::Memory);

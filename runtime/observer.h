@@ -97,6 +97,9 @@ void nw_say_stopped(const char *why); /* the recording is cut short: on standard
 
 /* ---- threads.c ------------------------------------------------------------------------------- */
 
+/* Instructions that take numbers from shared counters, of which which thread does is logged. */
+#define NW_TICKETS 64u
+
 /* One per thread at a time: that of a finished thread goes to a new one, file and all. */
 typedef struct nw_observer {
     nw_thread thread;
@@ -109,6 +112,7 @@ typedef struct nw_observer {
     uint32_t tid;    /* 0: its thread has not begun */
     uint32_t vacant; /* free for any thread */
     uint32_t openmp_known;
+    uint8_t tickets[NW_TICKETS]; /* by the instruction's id, how often this thread took one: 2 is twice or more */
     int64_t quantum; /* accesses until the next look at the slice, as last handed out */
     void *(*start)(void *);
     void *argument;

@@ -80,6 +80,7 @@ static nw_observer *take_observer(void) {
     if (observer != NULL) {
         observer->start = NULL;
         observer->openmp_known = 0;
+        memset(observer->tickets, 0, sizeof observer->tickets);
         observer->thread.observer = observer;
         observer->thread.until_slice = INT64_MAX;
     }
@@ -217,6 +218,7 @@ void nw_threads_after_fork(void) {
         return;
     here->ordinal = 0;
     here->openmp_known = 0;
+    memset(here->tickets, 0, sizeof here->tickets);
     here->tid = (uint32_t)nw_system(SYS_gettid, 0);
     here->next = NULL;
     all = here;

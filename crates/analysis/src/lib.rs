@@ -55,7 +55,7 @@ pub use moves::{Journey, MoveCounts, Moves};
 pub use node_counts::NodeCounts;
 pub use pattern::Pattern;
 pub use region_sums::RegionUse;
-pub use roles::{Assignment, Expected, Roles, left_to_first_touch, taken};
+pub use roles::{Assignment, Expected, Roles, SharedCounter, left_to_first_touch, shared_counters, taken};
 pub use sampled::{INTENSITY, Judgement, Sampled, Samples, sampled_share};
 pub use sharing::{SharingClass, SharingMatrix};
 pub use slices::{SliceVisitor, Slices};

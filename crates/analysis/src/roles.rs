@@ -9,7 +9,8 @@
 use crate::{Affinity, Histogram, PageView, contended_pages, first_touches, thread_numbers};
 use nodewise_machine::NodeId;
 use nodewise_profile::{
-    Object, ObjectId, ObjectKind, PageNumber, Profile, Region, RegionKind, Schedule, TakenPart, ThreadId,
+    Object, ObjectId, ObjectKind, PageNumber, Profile, Region, RegionKind, Schedule, SiteId, TakenPart,
+    ThreadId,
 };
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -72,6 +73,35 @@ pub struct Roles {
     players: BTreeMap<(u32, u32), Vec<Player>>,
     /// Where no runs were compared: any of these may have the part of any of them.
     team: BTreeSet<u32>,
+    /// Where no runs were compared: the code by which each of the team takes a number, which may be that of its part.
+    pub counter: Option<SiteId>,
+}
+
+/// Code that takes numbers from a counter which threads share.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SharedCounter {
+    /// The code that takes them.
+    pub site: SiteId,
+    /// Number of threads that took one.
+    pub threads: usize,
+    /// Number of threads that took more than one.
+    pub again: usize,
+}
+
+/// Where two or more threads took numbers from a shared counter, those of most threads first.
+#[must_use]
+pub fn shared_counters(profile: &Profile) -> Vec<SharedCounter> {
+    let sites = profile.tickets.chunk_by(|a, b| a.site == b.site);
+    let mut found: Vec<SharedCounter> = sites
+        .map(|rows| SharedCounter {
+            site: rows[0].site,
+            threads: rows.len(),
+            again: rows.iter().filter(|t| t.again).count(),
+        })
+        .filter(|counter| counter.threads > 1)
+        .collect();
+    found.sort_by_key(|counter| std::cmp::Reverse(counter.threads));
+    found
 }
 
 /// A thread that has a part in another run.
@@ -97,10 +127,26 @@ pub struct Expected {
 impl Roles {
     /// What a profile says about its threads; `None` where no other run was recorded, or it does not tell. Where OpenMP is
     /// asked for nothing but dynamic schedules and tasks, no other run is needed: any thread of the team may have any part.
+    /// Where most threads take one number each from a shared counter, it is assumed that the number is that of their part:
+    /// [`Roles::counter`] says so, and only another run can tell.
     #[must_use]
     pub fn of(profile: &Profile) -> Option<Self> {
-        Self::compared(profile)
-            .or_else(|| is_dealt_dynamically(profile).then(|| Self::dealt_by_chance(profile)))
+        let dynamic = || is_dealt_dynamically(profile).then(|| Self::dealt_by_chance(profile));
+        match Self::compared(profile).or_else(dynamic) {
+            None if profile.taken.is_empty() => Self::numbered_by_arrival(profile),
+            known => known,
+        }
+    }
+
+    /// Whether one run tells that threads take their parts by number: there is one thread a process, or all parallel
+    /// constructs deal their work so and no thread is outside their teams.
+    #[must_use]
+    pub fn is_by_number(profile: &Profile) -> bool {
+        let processes = profile.threads.chunk_by(|a, b| a.process == b.process);
+        let others = processes.flat_map(|threads| &threads[1..]);
+        let mut constructs = profile.regions.iter().filter(|r| r.kind == RegionKind::OpenMp);
+        others.into_iter().all(|thread| thread.openmp.is_some())
+            && constructs.all(|r| r.schedule == Some(Schedule::Static))
     }
 
     fn compared(profile: &Profile) -> Option<Self> {
@@ -115,6 +161,7 @@ impl Roles {
             in_parts: 0.0,
             players: BTreeMap::new(),
             team: BTreeSet::new(),
+            counter: None,
         };
         for run in runs {
             let of_run = profile.taken.iter().filter(|t| t.run == run && t.accesses > 0);
@@ -146,17 +193,41 @@ impl Roles {
             .filter(|(_, thread)| thread.openmp.is_some())
             .map(|(n, _)| n)
             .collect();
+        Self::by_chance(team, Assignment::Dynamic)
+    }
+
+    /// Of a team each thread of which may have any part: while the program runs, or in another run.
+    fn by_chance(team: BTreeSet<u32>, assignment: Assignment) -> Self {
         let share = 1.0 / team.len().max(1) as f64;
         Self {
             runs: 0,
-            assignment: Assignment::Dynamic,
+            assignment,
             by_number: share,
-            by_data: share,
+            by_data: match assignment {
+                Assignment::Dynamic => share,
+                _ => 1.0,
+            },
             by_chance: share,
             in_parts: 1.0,
             players: BTreeMap::new(),
             team,
+            counter: None,
         }
+    }
+
+    /// Half of the threads or more take one number each at the same place.
+    fn numbered_by_arrival(profile: &Profile) -> Option<Self> {
+        let counters = shared_counters(profile);
+        let once = counters
+            .iter()
+            .find(|c| c.again == 0 && 2 * c.threads >= profile.threads.len())?;
+        let numbers = thread_numbers(profile);
+        let takers = profile.tickets.iter().filter(|t| t.site == once.site);
+        let team = takers.map(|t| numbers[t.thread.index()]).collect();
+        Some(Self {
+            counter: Some(once.site),
+            ..Self::by_chance(team, Assignment::Arrival)
+        })
     }
 
     /// Adds a run: how often each part was accessed by which thread. Sums stay undivided until all runs are in.
@@ -194,8 +265,8 @@ impl Roles {
         counts: impl Fn(&PageView<'_>) -> bool,
     ) -> Expected {
         let touches = first_touches(profile, histogram);
-        let by = |on: fn(&Player) -> u32| {
-            let mut places = Places::new(self, profile, affinity, on);
+        let by = |on: fn(&Player) -> u32, anywhere: bool| {
+            let mut places = Places::new(self, profile, affinity, (on, anywhere));
             let (mut sum, mut local) = (0.0, 0.0);
             for page in histogram.iter().filter(|page| counts(page)) {
                 let touch = touches[page.index].filter(|_| left[page.index]);
@@ -212,8 +283,8 @@ impl Roles {
             if sum > 0.0 { local / sum } else { 1.0 }
         };
         Expected {
-            by_number: by(|p| p.by),
-            by_data: by(|p| p.matched),
+            by_number: by(|p| p.by, true),
+            by_data: by(|p| p.matched, self.assignment == Assignment::Dynamic),
         }
     }
 }
@@ -268,7 +339,18 @@ struct Places {
 }
 
 impl Places {
-    fn new(roles: &Roles, profile: &Profile, affinity: &Affinity, on: fn(&Player) -> u32) -> Self {
+    /// Each player where `on` says; where no runs were compared, the team's parts anywhere or each with its own thread.
+    fn new(
+        roles: &Roles,
+        profile: &Profile,
+        affinity: &Affinity,
+        (on, anywhere): (fn(&Player) -> u32, bool),
+    ) -> Self {
+        let team = if anywhere {
+            roles.team.clone()
+        } else {
+            BTreeSet::new()
+        };
         let nodes = affinity.by_number(profile);
         let mut runs: BTreeMap<u32, HashMap<u32, Shares>> = BTreeMap::new();
         for (&(run, part), players) in &roles.players {
@@ -280,8 +362,8 @@ impl Places {
             }
         }
         let mut anywhere = Shares::new();
-        for node in roles.team.iter().filter_map(|n| nodes.get(*n as usize)) {
-            *anywhere.entry(*node).or_default() += 1.0 / roles.team.len() as f64;
+        for node in team.iter().filter_map(|n| nodes.get(*n as usize)) {
+            *anywhere.entry(*node).or_default() += 1.0 / team.len() as f64;
         }
         let mut runs: Vec<_> = runs.into_values().collect();
         if runs.is_empty() {
@@ -292,7 +374,7 @@ impl Places {
             nodes,
             runs,
             anywhere: (!anywhere.is_empty()).then_some(anywhere),
-            team: roles.team.clone(),
+            team,
             together: HashMap::new(),
         }
     }

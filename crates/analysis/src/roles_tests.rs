@@ -1,6 +1,8 @@
 use super::*;
 use nodewise_machine::CpuId;
-use nodewise_profile::{Access, FirstTouch, InMemory, ObjectId, Region, RegionKind, Thread, ThreadId};
+use nodewise_profile::{
+    Access, FirstTouch, InMemory, ObjectId, Region, RegionKind, SiteId, Thread, ThreadId, Ticket,
+};
 
 const THREADS: u32 = 8;
 const PAGES: u64 = 80;
@@ -229,6 +231,71 @@ fn openmp_that_is_asked_for_nothing_but_dynamic_schedules_needs_no_other_run() {
         assert_eq!(Roles::of(&profile), None, "only another run can tell");
         profile.regions.pop();
     }
+}
+
+#[test]
+fn threads_that_take_one_number_each_are_assumed_to_come_in_order_of_arrival() {
+    let (mut profile, histogram) = parts(1000, |t| t);
+    let ticket = |thread, again| Ticket {
+        site: SiteId(1),
+        thread: ThreadId(thread),
+        again,
+    };
+    profile.tickets = (0..THREADS).map(|t| ticket(t, false)).collect();
+    let roles = Roles::of(&profile).unwrap();
+    assert_eq!((roles.runs, roles.assignment), (0, Assignment::Arrival));
+    assert_eq!(roles.counter, Some(SiteId(1)));
+    let found = (profile.clone(), histogram, roles);
+    let Expected { by_number, by_data } = expected(&found);
+    assert!((by_number - 0.25).abs() < 1e-12, "any of the eight: {by_number}");
+    assert_eq!(by_data, 1.0, "each where its part is");
+
+    // What another run shows is known, not assumed.
+    let other = parts(5, |t| t);
+    profile.taken = taken(0, (&profile, &found.1), (&other.0, &other.1));
+    assert_eq!(Roles::of(&profile).unwrap().assignment, Assignment::Fixed);
+    profile.taken.clear();
+
+    // Numbers that threads take as they work, or few threads take, name no parts.
+    profile.tickets[3].again = true;
+    assert_eq!(Roles::of(&profile), None);
+    profile.tickets = (0..3).map(|t| ticket(t, false)).collect();
+    assert_eq!(Roles::of(&profile), None);
+    let counters = shared_counters(&profile);
+    assert_eq!(
+        (counters.len(), counters[0].threads, counters[0].again),
+        (1, 3, 0)
+    );
+    profile.tickets = vec![ticket(3, true)];
+    assert_eq!(shared_counters(&profile), [], "one thread's own counter");
+}
+
+#[test]
+fn one_run_tells_where_all_is_dealt_by_number() {
+    let (mut profile, _) = parts(1000, |t| t);
+    assert!(
+        !Roles::is_by_number(&profile),
+        "threads, and nothing is known of them"
+    );
+    for (number, thread) in (0..).zip(&mut profile.threads) {
+        thread.openmp = Some(number);
+    }
+    let construct = |schedule| Region {
+        kind: RegionKind::OpenMp,
+        schedule,
+        ..Region::default()
+    };
+    profile.regions = vec![Region::default(), construct(Some(Schedule::Static))];
+    assert!(Roles::is_by_number(&profile));
+    profile.regions.push(construct(None));
+    assert!(!Roles::is_by_number(&profile));
+    profile.regions.pop();
+    profile.threads[5].openmp = None;
+    assert!(!Roles::is_by_number(&profile), "a thread outside the team");
+    for (process, thread) in (0..).zip(&mut profile.threads) {
+        (thread.process, thread.openmp) = (process, None);
+    }
+    assert!(Roles::is_by_number(&profile), "a thread each: processes");
 }
 
 /// Most of the array is where first touch puts it, but a rule places all of it: it does not follow.

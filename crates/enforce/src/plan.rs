@@ -499,8 +499,9 @@ impl Plan {
 
 /// What a map is worth where threads take other parts and are bound by number all the same.
 fn by_number_only(other: OtherRuns) -> String {
+    let assumed = if other.assumed { "if " } else { "" };
     format!(
-        "threads take other parts in each run: by their numbers this map keeps {} of the accesses local, first touch {}",
+        "{assumed}threads take other parts in each run: by their numbers this map keeps {} of the accesses local, first touch {}",
         percent(other.by_number),
         percent(other.first_touch)
     )

@@ -1,6 +1,6 @@
 //! Resolves addresses of a running process to source frames, in the modules that it loaded.
 
-use nodewise_profile::{Frame, Site};
+use nodewise_profile::{Frame, Schedule, Site};
 use nodewise_symbols::{Module, Named, Variable, named_at};
 use std::collections::HashMap;
 use std::path::Path;
@@ -181,6 +181,15 @@ impl Library {
             let module = self.module(l.file);
             module.is_some_and(|m| m.is_outlined(address - l.bias))
         })
+    }
+
+    /// How the outlined function at an address deals its work to threads.
+    pub fn schedule(&mut self, modules: &[Loaded], address: u64) -> Option<Schedule> {
+        let loaded = modules
+            .iter()
+            .rev()
+            .find(|m| (m.start..m.end).contains(&address))?;
+        self.module(loaded.file)?.schedule(address - loaded.bias)
     }
 
     /// The module, read when it is first needed; `None` if it cannot be read.

@@ -55,6 +55,11 @@ pub enum Event<'a> {
         ordinal: u32,
         number: u32,
     },
+    /// A thread took a number from a shared counter, for the first or the second time.
+    Ticket {
+        ordinal: u32,
+        chain: Vec<u64>,
+    },
     Region {
         id: u32,
         line: u32,
@@ -188,6 +193,10 @@ impl<'a> Event<'a> {
             ("openmp", &[ordinal, number]) => Self::OpenMp {
                 ordinal: thread(ordinal)?,
                 number: small(number)?,
+            },
+            ("ticket", &[_, ordinal, _, ref chain @ ..]) => Self::Ticket {
+                ordinal: thread(ordinal)?,
+                chain: chain.to_vec(),
             },
             ("heap", &[address, bytes, mapped, ordinal, ref chain @ ..]) => Self::Heap {
                 address,

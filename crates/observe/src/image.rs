@@ -8,7 +8,7 @@ use crate::coverage::Samples;
 use crate::pool::Pool;
 use crate::tables::Tables;
 use crate::thread_file::ThreadFile;
-use nodewise_profile::{Frame, ObjectId, PageNumber, RegionId, SiteId, ThreadId};
+use nodewise_profile::{Frame, ObjectId, PageNumber, RegionId, SiteId, ThreadId, Ticket};
 use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
 
@@ -48,6 +48,8 @@ pub struct Image {
     log_read: u64,
     regions: HashMap<u32, RegionId>,
     sequences: HashMap<(SiteId, u32), u32>,
+    /// Threads that took numbers from shared counters, by code and ordinal, and whether more than one.
+    tickets: BTreeMap<(SiteId, u32), bool>,
     gone: Vec<(u64, u64)>,
     /// The module that is our own library, loaded into the program.
     runtime: Option<u32>,
@@ -79,6 +81,7 @@ impl Image {
             log_read: 0,
             regions: HashMap::new(),
             sequences: HashMap::new(),
+            tickets: BTreeMap::new(),
             gone: Vec::new(),
             runtime: None,
             sites: HashMap::new(),
@@ -132,6 +135,12 @@ impl Image {
                 let thread = &mut tables.profile.threads[id.index()];
                 (thread.tid, thread.openmp) = (record.tid, record.openmp);
                 thread.cpu_ns = samples.cpu_time(self.pid, record.tid);
+            }
+        }
+        for (&(site, ordinal), &again) in &self.tickets {
+            let record = self.threads.get(ordinal as usize);
+            if let Some(thread) = record.and_then(|r| r.id).filter(|_| site != SiteId::default()) {
+                tables.profile.tickets.push(Ticket { site, thread, again });
             }
         }
     }

@@ -188,6 +188,7 @@ impl Recording {
             objects::finish(image, &mut self.tables, &extents);
             image.finish_threads(&mut self.tables, &self.samples);
         }
+        self.tables.profile.tickets.sort_unstable();
         self.tables.finish();
         self.writer.finish(&self.tables.profile)?;
         Ok(self.tables.profile)

@@ -117,6 +117,8 @@ pub struct Kept {
 pub struct OtherRuns {
     /// How threads get their parts.
     pub assignment: Assignment,
+    /// Whether that is assumed ([`Roles::counter`](nodewise_analysis::Roles::counter)), not seen.
+    pub assumed: bool,
     /// Local fraction with threads bound by their numbers.
     pub by_number: f64,
     /// Local fraction with each thread on the node of the part that it takes.

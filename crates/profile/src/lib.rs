@@ -25,7 +25,7 @@ pub use ids::{BASE_PAGE_SHIFT, BASE_PAGE_SIZE, ObjectId, PageNumber, RegionId, S
 pub use meta::{Coverage, FORMAT_VERSION, Meta, Observer};
 pub use migration::{Migration, MoveKind, Mover};
 pub use object::{Frame, Object, ObjectKind, Region, RegionKind, Schedule, Site};
-pub use roles::TakenPart;
+pub use roles::{TakenPart, Ticket};
 pub use sampling::Sampling;
 pub use thread::Thread;
 
@@ -50,6 +50,8 @@ pub struct Profile {
     pub migrations: Vec<Migration>,
     /// Who took which part in other runs of the same command, ascending; empty where only one run was recorded.
     pub taken: Vec<TakenPart>,
+    /// Which threads took numbers from shared counters, and where, ascending by site and thread.
+    pub tickets: Vec<Ticket>,
 }
 
 impl Profile {

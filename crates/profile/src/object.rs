@@ -51,6 +51,15 @@ pub struct Site {
 impl Site {
     /// Frames kept of a chain.
     pub const DEPTH: usize = 8;
+
+    /// The innermost frame of the program's own code, or of a library's where there is no other.
+    #[must_use]
+    pub fn own(&self) -> Option<&Frame> {
+        self.frames
+            .iter()
+            .find(|f| !f.is_library())
+            .or(self.frames.first())
+    }
 }
 
 impl fmt::Display for Site {

@@ -1,4 +1,6 @@
-//! Which threads took which parts of the work in other runs of the same command.
+//! Which threads took which parts of the work: in other runs of the same command, and by which numbers in this one.
+
+use crate::{SiteId, ThreadId};
 
 /// Accesses of one thread of another run to the pages of one part.
 ///
@@ -15,4 +17,18 @@ pub struct TakenPart {
     pub by: u32,
     /// Number of loads and stores to it.
     pub accesses: u64,
+}
+
+/// A thread has taken a number from a counter that threads share, by an atomic operation or under a lock.
+///
+/// If the number chooses the part that the thread works on, another run gives the part to another thread. What it chooses
+/// is not known.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Ticket {
+    /// The code that takes numbers.
+    pub site: SiteId,
+    /// The thread that took one.
+    pub thread: ThreadId,
+    /// Whether it took more than one.
+    pub again: bool,
 }

@@ -105,8 +105,9 @@ impl Report {
 
 impl Findings<'_> {
     fn roles(&self) -> Option<Roles> {
-        let found = nodewise_analysis::Roles::of(self.context.profile)?;
-        Some(Roles::of(&found, &self.simulation.baseline().regions))
+        let profile = self.context.profile;
+        let found = nodewise_analysis::Roles::of(profile)?;
+        Some(Roles::of(&found, profile, &self.simulation.baseline().regions))
     }
 
     /// Of pages that moved, recorded or simulated. Predictions follow the mappings', those of recorded moves last.

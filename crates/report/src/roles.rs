@@ -1,8 +1,8 @@
 //! The part of the report on which threads take which parts in other runs.
 
 use nodewise_analysis::figures::{percent, plural};
-use nodewise_analysis::{Assignment, Roles as Found};
-use nodewise_profile::Schedule;
+use nodewise_analysis::{Assignment, Roles as Found, shared_counters};
+use nodewise_profile::{Profile, Schedule};
 use nodewise_simulation::{OtherRuns as Predicted, RegionCost};
 use serde::Serialize;
 
@@ -12,6 +12,8 @@ use serde::Serialize;
 pub struct Roles {
     /// `fixed`, `arrival` or `dynamic`.
     pub assignment: &'static str,
+    /// Whether it is assumed because each thread takes one number from a shared counter, not seen.
+    pub assumed: bool,
     /// Number of other runs.
     pub other_runs: u32,
     /// Share of the accesses to parts that the thread of the same number made.
@@ -24,6 +26,8 @@ pub struct Roles {
     pub in_parts: f64,
     /// Parallel constructs that deal their work to whoever asks, the largest share first.
     pub loops: Vec<DynamicLoop>,
+    /// Code that takes numbers from counters which threads share, those of most threads first.
+    pub counters: Vec<Counter>,
     /// The same in a sentence.
     pub sentence: String,
 }
@@ -41,6 +45,19 @@ pub struct DynamicLoop {
     pub share: f64,
     /// What to write instead.
     pub advice: String,
+}
+
+/// Code that takes numbers from a counter which threads share, by an atomic operation or under a lock.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Counter {
+    /// The function that it is in.
+    pub function: String,
+    /// Where that is, as `file:line`.
+    pub site: String,
+    /// Number of threads that took one.
+    pub threads: usize,
+    /// Number of threads that took more than one.
+    pub again: usize,
 }
 
 /// Local fractions that another run is expected to have under a policy.
@@ -68,20 +85,35 @@ impl From<Predicted> for OtherRuns {
 }
 
 impl Roles {
-    /// What was found of a program, the constructs of which cost `regions`.
+    /// What was found of a recorded program, the constructs of which cost `regions`.
     #[must_use]
-    pub fn of(found: &Found, regions: &[RegionCost]) -> Self {
+    pub fn of(found: &Found, profile: &Profile, regions: &[RegionCost]) -> Self {
         Self {
             loops: dynamic_loops(regions),
+            counters: counters(profile),
             assignment: found.assignment.name(),
+            assumed: found.counter.is_some(),
             other_runs: found.runs,
             by_number: found.by_number,
             by_data: found.by_data,
             by_chance: found.by_chance,
             in_parts: found.in_parts,
-            sentence: sentence(found),
+            sentence: sentence(found, profile),
         }
     }
+}
+
+fn counters(profile: &Profile) -> Vec<Counter> {
+    let one = |counter: nodewise_analysis::SharedCounter| {
+        let frame = profile.site(counter.site)?.own()?;
+        Some(Counter {
+            function: frame.function.clone(),
+            site: format!("{}:{}", frame.file_name(), frame.line),
+            threads: counter.threads,
+            again: counter.again,
+        })
+    };
+    shared_counters(profile).into_iter().filter_map(one).collect()
 }
 
 /// Constructs that fetch a smaller share of the lines are not worth a line.
@@ -120,9 +152,20 @@ fn instead(schedule: Schedule) -> &'static str {
 /// Pages of no part that are worth a word.
 const OUTSIDE: f64 = 0.1;
 
-/// What other runs show of the threads, in a sentence or two.
+/// What other runs, or the counters of a recorded program, show of its threads, in a sentence or two.
 #[must_use]
-pub fn sentence(found: &Found) -> String {
+pub fn sentence(found: &Found, profile: &Profile) -> String {
+    if let Some(site) = found.counter {
+        let at = profile.site(site).and_then(|s| s.own());
+        let at = at.map_or_else(
+            || "a shared counter".to_owned(),
+            |frame| format!("the counter at {frame}"),
+        );
+        return format!(
+            "Each thread takes one number from {at}. If that chooses its part, parts are taken in order of arrival, and another \
+             run deals them otherwise: `record --repeat 2` tells."
+        );
+    }
     let runs = plural(found.runs as usize, "other run");
     let [number, data, chance] = [found.by_number, found.by_data, found.by_chance].map(percent);
     let text = match found.assignment {
@@ -157,12 +200,17 @@ const KEPT: f64 = 0.01;
 /// What a placement, of which `local` of the accesses are local in the recorded run, is worth in another one; nothing where
 /// it keeps that.
 #[must_use]
-pub fn worth(policy: &str, local: f64, expected: &OtherRuns) -> Option<String> {
+pub fn worth(policy: &str, local: f64, expected: &OtherRuns, assumed: bool) -> Option<String> {
+    let run = if assumed {
+        "In another run, if so,"
+    } else {
+        "In another run"
+    };
     let (number, data) = (percent(expected.by_number), percent(expected.by_data));
     (expected.by_number < local - KEPT).then(|| match number == data {
-        true => format!("In another run `{policy}` keeps {number} of the accesses local."),
+        true => format!("{run} `{policy}` keeps {number} of the accesses local."),
         false => format!(
-            "In another run `{policy}` keeps {number} of the accesses local with threads bound by number, {data} if each runs \
+            "{run} `{policy}` keeps {number} of the accesses local with threads bound by number, {data} if each runs \
              where its part is."
         ),
     })

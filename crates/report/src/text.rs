@@ -256,7 +256,10 @@ impl Writer {
         let others = || report.policies.iter().skip(1);
         let best = || others().max_by(|a, b| a.local_fraction.total_cmp(&b.local_fraction));
         let policy = others().find(|p| report.recommends(p)).or_else(best);
-        let worth = policy.and_then(|p| roles::worth(&p.policy, p.local_fraction, p.other_runs.as_ref()?));
+        let worth = policy.and_then(|p| {
+            let other = p.other_runs.as_ref()?;
+            roles::worth(&p.policy, p.local_fraction, other, roles.assumed)
+        });
         if let Some(worth) = worth.filter(|_| !report.has_one_node()) {
             self.wrapped(out, "", &worth, str::to_owned);
         }

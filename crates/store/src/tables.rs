@@ -6,7 +6,7 @@ use crate::table::{Column, Entry, Kind, Schema, Table, TableWriter};
 use Kind::{Ascending, F64, MaybeF64, MaybeU32, Text, U32, U64};
 use nodewise_profile::{
     FirstTouch, Frame, Migration, Object, ObjectId, ObjectKind, PageNumber, Profile, Region, RegionId,
-    RegionKind, Schedule, Site, SiteId, Slice, SliceId, TakenPart, Thread, ThreadId,
+    RegionKind, Schedule, Site, SiteId, Slice, SliceId, TakenPart, Thread, ThreadId, Ticket,
 };
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -83,8 +83,10 @@ const TAKEN_PARTS: &Schema = &[
     ("accesses", U64),
 ];
 
+const TICKETS: &Schema = &[("site", U32), ("thread", U32), ("again", U32)];
+
 /// Names and schemas of the small tables, in the order of [`encode`] and [`decode`].
-const TABLES: [(&str, &Schema); 9] = [
+const TABLES: [(&str, &Schema); 10] = [
     ("objects", OBJECTS),
     ("object_parts", OBJECT_PARTS),
     ("threads", THREADS),
@@ -94,11 +96,12 @@ const TABLES: [(&str, &Schema); 9] = [
     ("first_touch", FIRST_TOUCH),
     ("migrations", MIGRATIONS),
     (TAKEN, TAKEN_PARTS),
+    ("tickets", TICKETS),
 ];
 /// The table of what other runs have shown.
 pub const TAKEN: &str = "taken";
 /// Tables that may be missing: profiles made before these were recorded lack them.
-const OPTIONAL: [&str; 2] = ["migrations", TAKEN];
+const OPTIONAL: [&str; 3] = ["migrations", TAKEN, "tickets"];
 
 /// Files of the small tables by table name, as the manifest lists them.
 pub type Entries = BTreeMap<String, Entry>;
@@ -157,7 +160,7 @@ fn density(schema: &Schema) -> u64 {
     }
 }
 
-fn encode(p: &Profile, slices: &[Slice]) -> [Vec<Column>; 9] {
+fn encode(p: &Profile, slices: &[Slice]) -> [Vec<Column>; 10] {
     [
         objects(&p.objects),
         object_parts(&p.objects),
@@ -168,6 +171,7 @@ fn encode(p: &Profile, slices: &[Slice]) -> [Vec<Column>; 9] {
         first_touches(&p.first_touches),
         migrations(&p.migrations),
         taken(&p.taken),
+        tickets(&p.tickets),
     ]
 }
 
@@ -181,7 +185,8 @@ fn decode(table: &str, columns: &[Column], p: &mut Profile) -> std::result::Resu
         "sites" => p.sites = read_sites(columns)?,
         "first_touch" => p.first_touches = read_first_touches(columns),
         "migrations" => p.migrations = read_migrations(columns)?,
-        _ => p.taken = read_taken(columns),
+        TAKEN => p.taken = read_taken(columns),
+        _ => p.tickets = read_tickets(columns),
     }
     Ok(())
 }
@@ -476,6 +481,23 @@ fn read_taken(c: &[Column]) -> Vec<TakenPart> {
         part: c[1].maybe_u32()[i],
         by: c[2].u32()[i],
         accesses: c[3].u64()[i],
+    };
+    (0..c[0].len()).map(row).collect()
+}
+
+fn tickets(rows: &[Ticket]) -> Vec<Column> {
+    vec![
+        u32s(rows, |t| t.site.0),
+        u32s(rows, |t| t.thread.0),
+        u32s(rows, |t| t.again.into()),
+    ]
+}
+
+fn read_tickets(c: &[Column]) -> Vec<Ticket> {
+    let row = |i: usize| Ticket {
+        site: SiteId(c[0].u32()[i]),
+        thread: ThreadId(c[1].u32()[i]),
+        again: c[2].u32()[i] != 0,
     };
     (0..c[0].len()).map(row).collect()
 }

@@ -34,6 +34,7 @@ pub fn tables(p: &Profile, slices: &[Slice]) -> Result<(), Refusal> {
     }
     first_touches(p, slices.len())?;
     migrations(p, slices.len())?;
+    tickets(p)?;
     taken(&p.taken)
 }
 
@@ -83,6 +84,18 @@ fn migrations(p: &Profile, slices: usize) -> Result<(), Refusal> {
         let counts = [m.to_count, m.home_count.unwrap_or_default(), m.against];
         if m.by.is_empty() || counts.iter().any(|c| !c.is_finite() || *c < 0.0) {
             return Err(format!("migration {i} has no reason, or an impossible one"));
+        }
+    }
+    Ok(())
+}
+
+fn tickets(p: &Profile) -> Result<(), Refusal> {
+    for (i, t) in p.tickets.iter().enumerate() {
+        if t.site.index() >= p.sites.len() || t.thread.index() >= p.threads.len() {
+            return Err(format!("ticket {i} names a site or thread that does not exist"));
+        }
+        if i > 0 && (t.site, t.thread) <= (p.tickets[i - 1].site, p.tickets[i - 1].thread) {
+            return Err(format!("ticket {i} is out of order, or there twice"));
         }
     }
     Ok(())

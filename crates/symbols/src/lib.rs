@@ -19,6 +19,7 @@ mod members;
 mod module;
 mod naming;
 mod ranges;
+mod schedule;
 mod statements;
 mod variables;
 

@@ -3,6 +3,8 @@
 use nodewise_profile::Frame;
 use object::{Architecture, Object, ObjectSection, ObjectSegment, ObjectSymbol, SectionKind, SymbolKind};
 use std::borrow::Cow;
+use std::cell::OnceCell;
+use std::collections::HashSet;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
@@ -22,6 +24,8 @@ pub struct Module {
     path: PathBuf,
     pub(crate) bytes: Vec<u8>,
     pub(crate) lines: addr2line::Loader,
+    /// Bodies of tasks, found when first asked for.
+    pub(crate) tasks: OnceCell<HashSet<u64>>,
 }
 
 impl Module {
@@ -42,6 +46,7 @@ impl Module {
             path: path.to_owned(),
             bytes,
             lines,
+            tasks: OnceCell::new(),
         })
     }
 
@@ -186,7 +191,8 @@ impl Module {
     }
 }
 
-const BODY: &str = ".omp_outlined_debug__";
+/// What clang calls a body that it wraps.
+pub(crate) const BODY: &str = ".omp_outlined_debug__";
 
 /// The length of the original function's name in the symbol of an outlined function.
 fn outlined_at(symbol: &str) -> Option<usize> {

@@ -4,9 +4,10 @@ use crate::exit::Outcome;
 use crate::output::{self, say, write_file};
 use crate::selection::{self, tell};
 use anyhow::bail;
-use nodewise_analysis::Assignment;
+use nodewise_analysis::{Assignment, Roles, shared_counters};
 use nodewise_pipeline::{ASYM, Asym};
 use nodewise_placement::{Placement, recognise};
+use nodewise_profile::Profile;
 use nodewise_report::{percent, plural};
 use nodewise_simulation::Parameters;
 use std::path::PathBuf;
@@ -57,7 +58,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
         );
     }
     say!("{}", summary(&recognised.placement));
-    if let Some(warning) = dependence(&recognised.placement) {
+    if let Some(warning) = dependence(&recognised.placement, selected.profile()) {
         say!("{warning}");
     }
     Ok(Outcome::Done)
@@ -96,24 +97,57 @@ fn summary(placement: &Placement) -> String {
 /// A share of accesses that is worth a word.
 const NOTICEABLE: f64 = 0.02;
 
-/// What a map by thread numbers is worth where threads take other parts in each run.
-fn dependence(placement: &Placement) -> Option<String> {
-    let other = placement.kept.other_runs?;
+/// What a map by thread numbers is worth where threads take other parts in each run, or that this is not known.
+fn dependence(placement: &Placement, profile: &Profile) -> Option<String> {
+    let Some(other) = placement.kept.other_runs else {
+        let asks = placement.decides_anything() && !Roles::is_by_number(profile);
+        return asks.then(|| unknown(profile));
+    };
     let (number, data) = (percent(other.by_number), percent(other.by_data));
     let how = match other.assignment {
         Assignment::Fixed => return None,
+        Assignment::Arrival if other.assumed => {
+            "each take a number from a shared counter; if that chooses their parts"
+        }
         Assignment::Arrival => "take their parts in order of arrival",
         Assignment::Dynamic => "take work as it comes",
     };
     let first = percent(other.first_touch);
+    let separator = if other.assumed { "," } else { ":" };
     Some(format!(
-        "threads {how}: in another run this map keeps {number} of the accesses local by their numbers, {data} at most by data; \
-         first touch {first}{}",
-        match other.by_number.max(other.by_data) < other.first_touch - NOTICEABLE {
-            true => ", so leave it alone",
-            false => "",
+        "threads {how}{separator} in another run this map keeps {number} of the accesses local by their numbers, {data} at most \
+         by data; first touch {first}{}",
+        match (
+            other.by_number.max(other.by_data) < other.first_touch - NOTICEABLE,
+            other.assumed
+        ) {
+            (true, false) => ", so leave it alone",
+            (_, true) => "; `record --repeat 2` tells",
+            _ => "",
         }
     ))
+}
+
+/// Where one run was recorded and nothing else tells.
+fn unknown(profile: &Profile) -> String {
+    let remedy = match () {
+        () if !profile.taken.is_empty() => "the runs compared do not tell",
+        () if profile.meta.observer.is_sampled() => {
+            "samples do not tell; `record --repeat 2` without `--via faults` does"
+        }
+        () => "`record --repeat 2` tells",
+    };
+    let counters = shared_counters(profile);
+    let drawn = counters
+        .iter()
+        .find(|c| c.again > 1)
+        .and_then(|c| profile.site(c.site)?.own());
+    let drawn = drawn.map_or_else(String::new, |at| {
+        format!(", and threads take numbers from the counter at {at} again and again")
+    });
+    format!(
+        "the map binds data to thread numbers; whether another run's threads take the same parts is not known{drawn}: {remedy}"
+    )
 }
 
 #[cfg(test)]

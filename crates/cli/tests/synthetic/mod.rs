@@ -97,6 +97,14 @@ fn tables() -> Profile {
             },
         ],
         first_touches: vec![touch(1, 4096, PAGES), touch(2, 8192, PAGES), touch(3, 16384, FEW)],
+        // The loop with the dynamic schedule, where it asks for work.
+        tickets: [0, 1]
+            .map(|t| Ticket {
+                site: SiteId(2),
+                thread: ThreadId(t),
+                again: true,
+            })
+            .into(),
         ..Profile::default()
     }
 }

@@ -223,6 +223,14 @@ impl Image {
                 file.hand_to(ordinal, counter, touch);
             }
             Event::OpenMp { ordinal, number } => self.record(ordinal).openmp = Some(number),
+            Event::Ticket { ordinal, chain } => {
+                let site = tables.library.site(&self.modules, &chain);
+                let site = tables.site(site);
+                self.tickets
+                    .entry((site, ordinal))
+                    .and_modify(|again| *again = true)
+                    .or_default();
+            }
             Event::Region {
                 id,
                 line,
@@ -254,13 +262,14 @@ impl Image {
                     .frames(&self.modules, address)
                     .pop()
                     .unwrap_or_default();
+                let schedule = tables.library.schedule(&self.modules, address);
                 let kind = RegionKind::OpenMp;
                 self.regions.insert(
                     id,
                     tables.region(Region {
                         kind,
                         frame,
-                        schedule: None,
+                        schedule,
                     }),
                 );
             }

@@ -51,6 +51,8 @@ struct KeptForm {
 #[serde(deny_unknown_fields)]
 struct OtherRunsForm {
     assignment: String,
+    #[serde(default)]
+    assumed: bool,
     by_number: f64,
     by_data: f64,
     first_touch: f64,
@@ -182,9 +184,14 @@ impl Placement {
             Assignment::Arrival => "in order of arrival",
             Assignment::Dynamic => "as work comes",
         };
+        let seen = if other.assumed {
+            ", if by the numbers that they take from a counter"
+        } else {
+            ""
+        };
         writeln!(
             out,
-            "\n# In other runs, whose threads take their parts {how}: with threads bound by number, each on the\n\
+            "\n# In other runs, whose threads take their parts {how}{seen}: with threads bound by number, each on the\n\
              # node of its part, and under first touch."
         )?;
         writeln!(
@@ -194,7 +201,11 @@ impl Placement {
             other.by_number,
             other.by_data,
             other.first_touch
-        )
+        )?;
+        if other.assumed {
+            writeln!(out, "assumed = true")?;
+        }
+        Ok(())
     }
 
     fn write_rules(&self, out: &mut String, comments: &[String]) -> std::fmt::Result {
@@ -335,6 +346,7 @@ impl OtherRunsForm {
                     self.assignment
                 ))
             })?,
+            assumed: self.assumed,
             by_number: fraction(self.by_number)?,
             by_data: fraction(self.by_data)?,
             first_touch: fraction(self.first_touch)?,

@@ -46,6 +46,7 @@ fn example() -> Placement {
             transferable_local: 1.0 / 3.0,
             other_runs: Some(OtherRuns {
                 assignment: Assignment::Arrival,
+                assumed: true,
                 by_number: 0.01,
                 by_data: 0.96,
                 first_touch: 0.5,

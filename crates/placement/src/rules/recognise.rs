@@ -99,6 +99,7 @@ fn kept(context: &Context<'_>, mapping: &Mapping, placement: &Placement) -> Kept
         let first = expected(&context.first_touch(), &everywhere);
         OtherRuns {
             assignment: roles.assignment,
+            assumed: roles.counter.is_some(),
             by_number: rounded(ruled.by_number),
             by_data: rounded(ruled.by_data),
             first_touch: rounded(first.by_number),

@@ -3,7 +3,7 @@
 use nodewise_profile::{
     Access, Coverage, FirstTouch, Frame, Meta, Migration, Object, ObjectId, ObjectKind, Observer, PageNumber,
     Profile, Region, RegionId, RegionKind, Sampling, Schedule, Site, SiteId, Slice, SliceId, TakenPart,
-    Thread, ThreadId,
+    Thread, ThreadId, Ticket,
 };
 use proptest::collection::vec;
 use proptest::option;
@@ -206,6 +206,14 @@ fn taken() -> impl Strategy<Value = TakenPart> {
     })
 }
 
+fn ticket() -> impl Strategy<Value = Ticket> {
+    (0..TABLES, 0..TABLES, any::<bool>()).prop_map(|(site, thread, again)| Ticket {
+        site: SiteId(site),
+        thread: ThreadId(thread),
+        again,
+    })
+}
+
 pub fn recording() -> impl Strategy<Value = Recording> {
     let n = TABLES as usize;
     let sites = vec(vec(frame(), 0..4).prop_map(|frames| Site { frames }), n);
@@ -217,11 +225,12 @@ pub fn recording() -> impl Strategy<Value = Recording> {
         vec(touch(), 0..9),
         vec(migration(), 0..9),
         vec(taken(), 0..9),
+        vec(ticket(), 0..9),
     );
     (meta(), tables, vec(vec(row(), 0..20), 1..6)).prop_map(
         |(
             meta,
-            (objects, threads, regions, sites, mut first_touches, mut migrations, mut taken),
+            (objects, threads, regions, sites, mut first_touches, mut migrations, mut taken, mut tickets),
             mut slices,
         )| {
             let mut page = PageNumber(3);
@@ -233,6 +242,8 @@ pub fn recording() -> impl Strategy<Value = Recording> {
             let key = |t: &TakenPart| (t.run, t.part, t.by);
             taken.sort_by_key(key);
             taken.dedup_by_key(|t| key(t));
+            tickets.sort_unstable();
+            tickets.dedup_by_key(|t| (t.site, t.thread));
             for rows in &mut slices {
                 rows.sort_by_key(|a| (a.page, a.thread, a.region));
             }
@@ -252,6 +263,7 @@ pub fn recording() -> impl Strategy<Value = Recording> {
                     first_touches,
                     migrations,
                     taken,
+                    tickets,
                 },
                 slices,
             )

@@ -402,7 +402,7 @@ fn a_profile_from_before_there_were_moves_or_other_runs_has_none() {
     for key in ["crc32", "sampling", "held_back", "kernel_migrations"] {
         object.remove(key).unwrap();
     }
-    for table in ["migrations", "taken"] {
+    for table in ["migrations", "taken", "tickets"] {
         let tables = object["tables"].as_object_mut().unwrap();
         tables.remove(table).unwrap();
         fs::remove_file(folder.profile().join(format!("{table}.parquet"))).unwrap();

@@ -32,7 +32,7 @@ impl Again {
         arguments: &Arguments,
     ) -> anyhow::Result<Option<String>> {
         if self.0.is_empty() {
-            return Ok(None);
+            return from_counters(folder);
         }
         if first.status != 0 {
             let status = first.status;
@@ -51,6 +51,13 @@ impl Again {
             None => compare(folder, &folders.0),
         }
     }
+}
+
+/// What the counters that threads take numbers from say, if anything.
+fn from_counters(folder: &Path) -> anyhow::Result<Option<String>> {
+    let profile = nodewise_store::Reader::open(folder)?.into_profile();
+    let roles = Roles::of(&profile).filter(|roles| roles.counter.is_some());
+    Ok(roles.map(|roles| roles_sentence(&roles, &profile)))
 }
 
 /// Records one repetition; why it cannot be compared, if so: what was recorded first is kept all the same.
@@ -125,7 +132,7 @@ fn compare(folder: &Path, others: &[PathBuf]) -> anyhow::Result<Option<String>> 
     let mut profile = reader.into_profile();
     profile.taken = taken;
     Ok(Some(match Roles::of(&profile) {
-        Some(roles) => roles_sentence(&roles),
+        Some(roles) => roles_sentence(&roles, &profile),
         None => "whether threads take the same parts in each run is not known: few pages are used mostly by one thread, or one \
                  thread uses nearly all"
             .into(),

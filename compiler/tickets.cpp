@@ -1,0 +1,103 @@
+// Tickets: numbers that threads take from a counter which they share, by an atomic operation or under a lock. Where such
+// a number chooses the part of the data that a thread works on, another run deals the parts to other threads. Which
+// thread takes one, and whether it takes more than one, is logged (nw_ticket); what the number chooses is not known here.
+#include "instrument.h"
+
+#include "llvm/ADT/SmallPtrSet.h"
+#include "llvm/ADT/StringSwitch.h"
+#include "llvm/Analysis/ValueTracking.h"
+#include "llvm/IR/InstIterator.h"
+#include "llvm/IR/IntrinsicInst.h"
+#include "llvm/IR/Module.h"
+
+using namespace llvm;
+
+namespace nodewise {
+namespace {
+
+// Whether the number is used for more than to be stored back, or compared where it is taken, as reference counts and
+// barriers do.
+bool isUsed(Instruction *Number, const Value *Counter) {
+  SmallPtrSet<Value *, 16> Seen;
+  SmallVector<Value *, 16> Left{Number};
+  while (!Left.empty()) {
+    Value *V = Left.pop_back_val();
+    if (!Seen.insert(V).second)
+      continue;
+    for (Use &U : V->uses()) {
+      User *By = U.getUser();
+      if (isa<BinaryOperator, CastInst, PHINode, SelectInst, ExtractValueInst, FreezeInst, MinMaxIntrinsic>(By))
+        Left.push_back(By);
+      else if (isa<IntrinsicInst>(By) || (isa<CmpInst>(By) && cast<CmpInst>(By)->getParent() == Number->getParent()))
+        continue;
+      else if (auto *S = dyn_cast<StoreInst>(By); S && S->getPointerOperand()->stripPointerCasts() == Counter)
+        continue;
+      else if (isa<AtomicCmpXchgInst>(By)) // the next attempt to take one
+        continue;
+      else
+        return true;
+    }
+  }
+  return false;
+}
+
+bool isStep(const Value *V, const Value *From) {
+  auto *Sum = dyn_cast<BinaryOperator>(V);
+  return Sum && (Sum->getOpcode() == Instruction::Add || Sum->getOpcode() == Instruction::Sub) &&
+         Sum->getOperand(0) == From && isa<ConstantInt>(Sum->getOperand(1));
+}
+
+bool locks(const Instruction &I) {
+  auto *Call = dyn_cast<CallBase>(&I);
+  const Function *Callee = Call ? Call->getCalledFunction() : nullptr;
+  return Callee && StringSwitch<bool>(Callee->getName())
+                       .Cases("pthread_mutex_lock", "pthread_spin_lock", "pthread_rwlock_wrlock", "mtx_lock", true)
+                       .Cases("__kmpc_critical", "__kmpc_critical_with_hint", "omp_set_lock", "sem_wait", true)
+                       .Cases("_ZNSt5mutex4lockEv", "_ZNSt10lock_guardISt5mutexEC2ERS0_",
+                              "_ZNSt11unique_lockISt5mutexEC2ERS0_", true)
+                       .Default(false);
+}
+
+// The instruction after which a ticket has been taken; null where this one takes none.
+Instruction *taken(Instruction &I, bool Locked) {
+  if (auto *X = dyn_cast<AtomicRMWInst>(&I)) {
+    bool Counts = X->getOperation() == AtomicRMWInst::Add || X->getOperation() == AtomicRMWInst::Sub;
+    return Counts && isa<ConstantInt>(X->getValOperand()) && isUsed(X, X->getPointerOperand()) ? X : nullptr;
+  }
+  if (auto *X = dyn_cast<AtomicCmpXchgInst>(&I)) {
+    auto *Before = dyn_cast<Instruction>(X->getCompareOperand());
+    return Before && isStep(X->getNewValOperand(), Before) && isUsed(Before, X->getPointerOperand()) ? X : nullptr;
+  }
+  auto *Store = dyn_cast<StoreInst>(&I);
+  if (!Store || !Locked || isa<AllocaInst>(getUnderlyingObject(Store->getPointerOperand())))
+    return nullptr;
+  auto *Sum = dyn_cast<BinaryOperator>(Store->getValueOperand());
+  auto *Before = Sum ? dyn_cast<LoadInst>(Sum->getOperand(0)) : nullptr;
+  const Value *Counter = Store->getPointerOperand()->stripPointerCasts();
+  bool Counts = Before && isStep(Sum, Before) && Before->getPointerOperand()->stripPointerCasts() == Counter;
+  return Counts && isUsed(Before, Counter) ? Store : nullptr;
+}
+
+} // namespace
+
+SmallVector<Instruction *, 2> tickets(Function &F) {
+  bool Locked = any_of(instructions(F), locks);
+  SmallVector<Instruction *, 2> Found;
+  for (Instruction &I : instructions(F))
+    if (Instruction *At = taken(I, Locked); At && !At->isTerminator())
+      Found.push_back(At);
+  return Found;
+}
+
+void emitTickets(Function &F, ArrayRef<Instruction *> Taken) {
+  Module &M = *F.getParent();
+  for (Instruction *At : Taken) {
+    Type *I32 = Type::getInt32Ty(M.getContext());
+    auto *Id = new GlobalVariable(M, I32, false, GlobalValue::PrivateLinkage, ConstantInt::get(I32, 0), "nw.ticket");
+    IRBuilder<> B(At->getNextNode());
+    B.SetCurrentDebugLocation(At->getDebugLoc());
+    callRuntime(B, "nw_ticket", B.getVoidTy(), {Id});
+  }
+}
+
+} // namespace nodewise

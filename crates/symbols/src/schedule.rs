@@ -1,0 +1,257 @@
+//! How the body of an OpenMP construct deals its work to threads, by what it asks the OpenMP runtime for.
+
+use crate::module::{BODY, Module};
+use iced_x86::{Decoder, DecoderOptions, Instruction, Mnemonic, OpKind, Register};
+use nodewise_profile::Schedule;
+use object::{Object, ObjectSection, ObjectSymbol, RelocationTarget, SymbolKind};
+use std::collections::{HashMap, HashSet};
+
+/// Instructions of a stub of the procedure linkage table, at most: `endbr64`, and the jump.
+const STUB: usize = 2;
+/// Longest body that is read, bytes.
+const LONGEST: u64 = 1 << 20;
+
+impl Module {
+    /// How the outlined function at an address deals its work, if it is x86-64 code and that can be told: with several
+    /// schedules the one that is the least by number.
+    ///
+    /// GCC's static loops ask for the thread's number only; whatever else a body does with that is by number as well.
+    #[must_use]
+    pub fn schedule(&self, address: u64) -> Option<Schedule> {
+        let elf = self.elf();
+        let covers = |s: &object::Symbol<'_, '_>| {
+            s.kind() == SymbolKind::Text && (s.address()..s.address() + s.size()).contains(&address)
+        };
+        let body = elf.symbols().find(covers).filter(|_| self.is_x86_64())?;
+        let bytes = code_at(&elf, body.address(), body.size().min(LONGEST))?;
+        let called = Called::of(&elf);
+        let name = body.name().unwrap_or_default();
+        let tasks = || self.tasks.get_or_init(|| called.tasks(&elf));
+        if name.contains(".omp_task_entry") || tasks().contains(&body.address()) {
+            return Some(Schedule::Tasks);
+        }
+        let mut decoder = Decoder::with_ip(64, bytes, body.address(), DecoderOptions::NONE);
+        let (mut instruction, mut third, mut most) = (Instruction::default(), None, None);
+        while decoder.can_decode() {
+            decoder.decode_out(&mut instruction);
+            if instruction.mnemonic() == Mnemonic::Mov
+                && instruction.op0_register() == Register::EDX
+                && instruction.op1_kind() == OpKind::Immediate32
+            {
+                third = Some(instruction.immediate32());
+            }
+            if !matches!(instruction.mnemonic(), Mnemonic::Call | Mnemonic::Jmp) {
+                continue;
+            }
+            let found = match called.name(&elf, &instruction) {
+                // clang wraps the body for the debugger.
+                Some(wrapped) if wrapped.contains(BODY) && !name.contains(BODY) => {
+                    self.schedule(instruction.near_branch_target())
+                }
+                Some(function) => asked(function, third),
+                None => None,
+            };
+            if rank(found) > rank(most) {
+                most = found;
+            }
+        }
+        most
+    }
+}
+
+/// The order in which schedules outrank each other, as in the compiler's `region.cpp`.
+fn rank(schedule: Option<Schedule>) -> usize {
+    const RANKS: [Schedule; 6] = [
+        Schedule::Static,
+        Schedule::Auto,
+        Schedule::Runtime,
+        Schedule::Guided,
+        Schedule::Dynamic,
+        Schedule::Tasks,
+    ];
+    schedule.map_or(0, |s| 1 + RANKS.iter().position(|r| *r == s).unwrap_or(0))
+}
+
+/// What a call of the runtime's function asks for; `third` is its third argument where that is a constant.
+fn asked(name: &str, third: Option<u32>) -> Option<Schedule> {
+    let has = |part: &str| name.contains(part);
+    if let Some(name) = name.strip_prefix("GOMP_") {
+        return match name {
+            "task" | "taskloop" | "taskloop_ull" => Some(Schedule::Tasks),
+            _ if name.starts_with("sections") || has("_dynamic") => Some(Schedule::Dynamic),
+            _ if has("_guided") => Some(Schedule::Guided),
+            _ if has("_runtime") => Some(Schedule::Runtime),
+            _ if has("_static") => Some(Schedule::Static),
+            _ => None,
+        };
+    }
+    if name == "omp_get_thread_num" || has("_for_static_init") {
+        return Some(Schedule::Static);
+    }
+    if name.starts_with("__kmpc_dispatch_init") {
+        return Some(third.map_or(Schedule::Runtime, of_kmp));
+    }
+    let tasks = ["__kmpc_omp_task", "__kmpc_taskloop"]
+        .iter()
+        .any(|p| name.starts_with(p));
+    (tasks && !has("taskwait") && !has("taskyield")).then_some(Schedule::Tasks)
+}
+
+/// `enum sched_type` of LLVM's kmp.h, without its modifiers and offsets for ordered and nomerge loops.
+fn of_kmp(kind: u32) -> Schedule {
+    let mut kind = kind & ((1 << 29) - 1);
+    if kind >= 160 {
+        kind -= 128;
+    }
+    if (64..80).contains(&kind) {
+        kind -= 32;
+    }
+    match kind {
+        33 | 34 => Schedule::Static,
+        36 | 46 => Schedule::Guided,
+        37 | 47 => Schedule::Runtime,
+        38 => Schedule::Auto,
+        _ => Schedule::Dynamic,
+    }
+}
+
+/// Names of what code calls.
+struct Called {
+    /// Of functions in other modules, by the address of the pointer that the loader fills.
+    pointers: HashMap<u64, String>,
+}
+
+impl Called {
+    fn of(elf: &object::File<'_>) -> Self {
+        let dynamic: HashMap<usize, &str> = elf
+            .dynamic_symbols()
+            .filter_map(|s| Some((s.index().0, s.name().ok()?)))
+            .collect();
+        let relocations = elf.dynamic_relocations().into_iter().flatten();
+        let pointers = relocations
+            .filter_map(|(at, relocation)| match relocation.target() {
+                RelocationTarget::Symbol(symbol) => Some((at, (*dynamic.get(&symbol.0)?).to_owned())),
+                _ => None,
+            })
+            .collect();
+        Self { pointers }
+    }
+
+    /// Addresses of the functions that GCC has its runtime run as tasks: those whose address is taken where tasks are made
+    /// and no team is.
+    fn tasks(&self, elf: &object::File<'_>) -> HashSet<u64> {
+        let mut found = HashSet::new();
+        if !self.pointers.values().any(|name| name == "GOMP_task") {
+            return found;
+        }
+        for function in elf.symbols().filter(|s| s.kind() == SymbolKind::Text) {
+            let Some(bytes) = code_at(elf, function.address(), function.size()) else {
+                continue;
+            };
+            let (mut addresses, mut makes_tasks, mut makes_teams) = (Vec::new(), false, false);
+            for instruction in Decoder::with_ip(64, bytes, function.address(), DecoderOptions::NONE) {
+                match instruction.mnemonic() {
+                    Mnemonic::Lea => addresses.push(instruction.memory_displacement64()),
+                    Mnemonic::Mov => addresses.extend(instruction.try_immediate(1)),
+                    Mnemonic::Call => match self.imported(elf, &instruction) {
+                        Some("GOMP_task") => makes_tasks = true,
+                        Some(name) if name.starts_with("GOMP_parallel") => makes_teams = true,
+                        _ => {}
+                    },
+                    _ => {}
+                }
+            }
+            if makes_tasks && !makes_teams {
+                found.extend(addresses);
+            }
+        }
+        found
+    }
+
+    /// What a call or jump goes to.
+    fn name<'a>(&'a self, elf: &'a object::File<'_>, call: &Instruction) -> Option<&'a str> {
+        self.imported(elf, call).or_else(|| {
+            let target = call.near_branch_target();
+            let named = |s: &object::Symbol<'_, '_>| s.kind() == SymbolKind::Text && s.address() == target;
+            elf.symbols().find(named).filter(|_| target != 0)?.name().ok()
+        })
+    }
+
+    /// Likewise, of another module's functions: through a pointer, or a stub that jumps through one.
+    fn imported(&self, elf: &object::File<'_>, call: &Instruction) -> Option<&str> {
+        if call.is_ip_rel_memory_operand() {
+            let pointer = self.pointers.get(&call.ip_rel_memory_address());
+            return pointer.map(String::as_str);
+        }
+        match call.near_branch_target() {
+            0 => None,
+            target => self.through_stub(elf, target),
+        }
+    }
+
+    fn through_stub(&self, elf: &object::File<'_>, target: u64) -> Option<&str> {
+        let bytes = code_at(elf, target, 16)?;
+        let stub = Decoder::with_ip(64, bytes, target, DecoderOptions::NONE);
+        let mut jumps = stub.into_iter().take(STUB);
+        let jump = jumps.find(|i| i.mnemonic() == Mnemonic::Jmp && i.is_ip_rel_memory_operand())?;
+        self.pointers
+            .get(&jump.ip_rel_memory_address())
+            .map(String::as_str)
+    }
+}
+
+/// Bytes of code, as linked.
+fn code_at<'a>(elf: &object::File<'a>, address: u64, bytes: u64) -> Option<&'a [u8]> {
+    elf.sections().find_map(|section| {
+        let end = section.address().checked_add(section.size())?;
+        let bytes = bytes.min(end.checked_sub(address)?);
+        section.data_range(address, bytes).ok().flatten()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn calls_of_both_runtimes_are_told_apart() {
+        for (name, third, expected) in [
+            (
+                "GOMP_loop_nonmonotonic_dynamic_next",
+                None,
+                Some(Schedule::Dynamic),
+            ),
+            (
+                "GOMP_loop_ull_nonmonotonic_guided_start",
+                None,
+                Some(Schedule::Guided),
+            ),
+            (
+                "GOMP_loop_maybe_nonmonotonic_runtime_start",
+                None,
+                Some(Schedule::Runtime),
+            ),
+            ("GOMP_loop_ordered_static_start", None, Some(Schedule::Static)),
+            ("GOMP_sections_next", None, Some(Schedule::Dynamic)),
+            ("GOMP_loop_end_nowait", None, None),
+            ("GOMP_task", None, Some(Schedule::Tasks)),
+            ("GOMP_taskwait", None, None),
+            ("GOMP_barrier", None, None),
+            ("omp_get_thread_num", None, Some(Schedule::Static)),
+            ("__kmpc_for_static_init_8u", None, Some(Schedule::Static)),
+            (
+                "__kmpc_dispatch_init_4",
+                Some(1 << 30 | 35),
+                Some(Schedule::Dynamic),
+            ),
+            ("__kmpc_dispatch_init_4", Some(36), Some(Schedule::Guided)),
+            ("__kmpc_dispatch_init_4", None, Some(Schedule::Runtime)),
+            ("__kmpc_dispatch_next_4", Some(35), None),
+            ("__kmpc_omp_task_alloc", None, Some(Schedule::Tasks)),
+            ("__kmpc_omp_taskwait", None, None),
+            ("memcpy", None, None),
+        ] {
+            assert_eq!(asked(name, third), expected, "{name}");
+        }
+    }
+}
