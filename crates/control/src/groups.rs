@@ -54,8 +54,6 @@ pub enum Why {
 pub struct Orders {
     /// What to do, by process.
     pub of: BTreeMap<u32, Order>,
-    /// Processes that are known well enough, and would gain nothing.
-    pub content: BTreeSet<u32>,
     /// The share of accesses that is remote now, and once memory has followed, 0 to 1: for all threads together.
     pub remote: (f64, f64),
 }
@@ -129,9 +127,6 @@ impl Groups {
         }
         let (now, then) = (cost.of(current, of), cost.of(best, of));
         let gains = now.remote_now - then.remote_later >= WORTH;
-        if !gains {
-            orders.content.insert(process);
-        }
         known.gaining = if gains { known.gaining + 1 } else { 0 };
         let parted = now.remote_later - then.remote_later >= WORTH;
         let stays = own().all(|(t, to)| t.node == *to);

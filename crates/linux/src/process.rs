@@ -216,6 +216,14 @@ impl Host {
         Ok(names.iter().filter_map(task).collect())
     }
 
+    /// The node that the kernel's balancing prefers for a thread; `None` where it has none yet, or does not say.
+    #[must_use]
+    pub fn preferred_node(&self, pid: u32, tid: u32) -> Option<u32> {
+        let text = self.read(&format!("proc/{pid}/task/{tid}/sched")).ok()?;
+        let line = text.lines().find(|l| l.starts_with("numa_preferred_nid"))?;
+        line.rsplit(':').next()?.trim().parse().ok()
+    }
+
     /// These processes and those that descend from them now, as far as their memory may be looked at: those that
     /// are given first, then their children.
     #[must_use]

@@ -7,6 +7,7 @@ mod census;
 mod counts;
 mod follow;
 mod groups;
+mod homes;
 mod loads;
 mod summary;
 mod thread_event;
@@ -90,8 +91,8 @@ pub struct Turned {
 
 impl ThreadScheduler {
     /// The scheduler, if it is asked for. `of_command`: a program is started next, by this thread. Threads that run
-    /// already are held on the nodes that they are on: attaching takes CPU time in one piece, for which the kernel may push
-    /// threads to other nodes. Each process is let go, or bound, once it is known; after [`HOLDS`] at the latest.
+    /// already are held where they belong ([`homes::belonging`]): attaching takes CPU time in one piece, for which the kernel
+    /// may push threads to other nodes. They are let go after [`HOLDS`], unless they were bound by then.
     pub fn new(
         options: &Options,
         topology: &Topology,
@@ -146,29 +147,26 @@ impl ThreadScheduler {
         Some(scheduler)
     }
 
-    /// Holds all threads of these processes on the nodes that they are on.
+    /// Holds all threads of these processes where they belong, as far as that is known at once.
     fn hold(&mut self, topology: &Topology, running: &[Seen]) {
-        for one in running.iter().filter(|s| !s.pinned) {
-            for task in self.host.tasks(one.pid).unwrap_or_default() {
-                if let Some(node) = topology.node_of_cpu(task.cpu) {
-                    let cpus = usable(topology, node, &one.cpus);
-                    // One that has ended, or may not be bound, is not held.
-                    let _ = self.affinities.bind(task.tid, &cpus);
-                }
+        let cpus: BTreeMap<u32, &Seen> = running
+            .iter()
+            .flat_map(|s| s.all.iter().map(move |t| (*t, s)))
+            .collect();
+        for (tid, node) in homes::belonging(&self.host, topology, running) {
+            if let Some(one) = cpus.get(&tid) {
+                // One that has ended, or may not be bound, is not held.
+                let _ = self.affinities.bind(tid, &usable(topology, node, &one.cpus));
+                self.held.insert(one.pid);
             }
-            self.held.insert(one.pid);
         }
     }
 
-    /// Lets go the threads that are held, of those processes for which `which` holds.
-    fn let_go(&mut self, which: impl Fn(u32) -> bool) {
-        self.held.retain(|pid| {
-            let free = which(*pid);
-            if free {
-                self.affinities.release(&self.host, *pid);
-            }
-            !free
-        });
+    /// Lets go all threads that are held.
+    fn let_go(&mut self) {
+        for pid in std::mem::take(&mut self.held) {
+            self.affinities.release(&self.host, pid);
+        }
     }
 
     /// Counts a hint fault of a thread on a page, which is on this node; where the processor samples loads, those tell
@@ -199,7 +197,7 @@ impl ThreadScheduler {
     pub fn step(&mut self, now: Duration, topology: &Topology, pids: &[u32]) -> Turned {
         // Also where there is no sample by then.
         if now > HOLDS {
-            self.let_go(|_| true);
+            self.let_go();
         }
         if now < self.due {
             return Turned::default();
@@ -300,7 +298,6 @@ impl ThreadScheduler {
         self.summary.set_remote(orders.remote);
         self.held
             .retain(|pid| !matches!(orders.of.get(pid), Some(Order::Bind(_))));
-        self.let_go(|pid| orders.content.contains(&pid));
         for (pid, order) in orders.of {
             let Some(one) = seen.iter_mut().find(|s| s.pid == pid) else {
                 continue;
@@ -408,7 +405,7 @@ impl ThreadScheduler {
 
     /// Ends the session; restores affinity masks, if that is asked for.
     pub fn leave(&mut self, pids: &[u32]) {
-        self.let_go(|_| true);
+        self.let_go();
         // What was done unasked is undone; the kernel's balancing keeps threads near their memory from here on.
         if (self.restore || matches!(self.rule, Rule::Groups(_))) && !self.dry {
             self.summary.restored = Some(self.affinities.restore(&self.host, pids));
@@ -428,7 +425,7 @@ impl ThreadScheduler {
 /// Also where a session cannot begin.
 impl Drop for ThreadScheduler {
     fn drop(&mut self) {
-        self.let_go(|_| true);
+        self.let_go();
     }
 }
 

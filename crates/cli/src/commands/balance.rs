@@ -20,6 +20,9 @@ use std::time::Duration;
 /// The loop's niceness. At equal priority a further thread makes the kernel push threads to other nodes, which is what we
 /// are to undo; a tenth of a CPU is enough for what observing may cost, where all CPUs are busy.
 const NICENESS: i32 = 10;
+/// Likewise until running processes are attached to: a quarter of a CPU. The kernel levels load across nodes from an
+/// imbalance of 25 % on; one more such thread beside two of the usual priority makes 16 %.
+const WHILE_ATTACHING: i32 = 5;
 
 #[derive(clap::Args)]
 pub struct Arguments {

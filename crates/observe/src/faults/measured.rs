@@ -6,8 +6,8 @@ use nodewise_linux::faults::{Source, minor_faults};
 /// The costs of samples, measured on our own minor faults, and the cost of such a fault without sampling: the best of
 /// several attempts, as nothing makes them faster than they are.
 pub fn costs() -> (Costs, f64) {
-    // A moment's work, at which the programs have CPUs to share with us.
-    const PAGES: usize = 1024;
+    // Nine times these few, about a millisecond: the programs that are attached to have their CPUs to share with us.
+    const PAGES: usize = 128;
     let best = |tries: usize| {
         let all = (0..tries).filter_map(|_| minor_faults(PAGES).ok());
         all.min().map_or(0.0, |t| t.as_nanos() as f64 / PAGES as f64)

@@ -10,6 +10,7 @@ use nodewise_live::{Session, Target};
 use std::time::Duration;
 
 pub fn run(arguments: &Arguments, target: &Target) -> anyhow::Result<Outcome> {
+    privileges::give_way(super::WHILE_ATTACHING);
     settings::check_files(arguments)?;
     let topology = settings::topology(arguments)?;
     if topology.single() {
@@ -21,7 +22,6 @@ pub fn run(arguments: &Arguments, target: &Target) -> anyhow::Result<Outcome> {
     let mut session = Session::new(&options, target, topology, None).map_err(super::named)?;
     super::subscribe(&mut session, arguments, &options, target)?;
     decline_balancing();
-    // Costs were measured by then, at the priority of the programs, and all threads attached to.
     privileges::give_way(super::NICENESS);
     let lasting = matches!(target, Target::Group(folder) if folder.exists());
     loop {

@@ -1,0 +1,146 @@
+//! Where the threads of running processes belong, as far as a few hundred pages and the kernel tell.
+//!
+//! The start of a balancer takes CPU time in one piece, for which the kernel may have pushed threads away from their memory
+//! before anything is known of them.
+
+use super::usable;
+use super::view::Seen;
+use crate::topology::Topology;
+use nodewise_linux::process::Task;
+use nodewise_linux::{Host, pages};
+use nodewise_machine::NodeId;
+use nodewise_profile::BASE_PAGE_SIZE;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Pages of a process that are looked up, evenly over what it may write.
+const LOOKED_UP: u64 = 512;
+/// Of them, those that have to be in memory.
+const ENOUGH: usize = 64;
+/// Share of them that has to be on one node.
+const NEARLY_ALL: f64 = 0.95;
+/// A thread that has had less CPU time than this share of what the busiest of its process had does not count.
+const WORKED: f64 = 0.25;
+
+/// Threads of a process whose preferred nodes are asked for, at most.
+const MOST_ASKED: usize = 256;
+
+/// The node of each thread of these processes: that of the process's memory, if nearly all of it is on one; else the one that
+/// the kernel's balancing prefers for the thread; else the one that it is on. The threads of a process stay where they are if
+/// those that work would not have a core each.
+pub fn belonging(host: &Host, topology: &Topology, running: &[Seen]) -> Vec<(u32, NodeId)> {
+    let siblings = host.read("sys/devices/system/cpu/smt/active");
+    let of_a_core = if siblings.is_ok_and(|active| active.trim() == "1") {
+        2
+    } else {
+        1
+    };
+    let mut taken: BTreeMap<NodeId, usize> = BTreeMap::new();
+    let mut found = Vec::new();
+    for one in running.iter().filter(|s| !s.pinned) {
+        let tasks = host.tasks(one.pid).unwrap_or_default();
+        let home = home(host, topology, one.pid);
+        let asks = tasks.len() <= MOST_ASKED;
+        let node = |task: &Task| {
+            let preferred = || host.preferred_node(one.pid, task.tid).filter(|_| asks);
+            let to = home.or_else(|| topology.node(preferred()?));
+            let to = to.filter(|node| one.nodes.contains(node));
+            Some((task.tid, to.or_else(|| topology.node_of_cpu(task.cpu))?))
+        };
+        let nodes: Vec<(u32, NodeId)> = tasks.iter().filter_map(node).collect();
+        let working = at_work(&tasks);
+        let mut with = taken.clone();
+        for (_, node) in nodes.iter().filter(|(tid, _)| working.contains(tid)) {
+            *with.entry(*node).or_default() += 1;
+        }
+        let fits = |(node, threads): (&NodeId, &usize)| {
+            *threads <= (usable(topology, *node, &one.cpus).len() / of_a_core).max(1)
+        };
+        if with.iter().all(fits) {
+            found.extend(nodes);
+            taken = with;
+        } else {
+            let here = |task: &Task| Some((task.tid, topology.node_of_cpu(task.cpu)?));
+            found.extend(tasks.iter().filter_map(here));
+        }
+    }
+    found
+}
+
+/// The node that nearly all of a sample of a process's pages is on.
+fn home(host: &Host, topology: &Topology, pid: u32) -> Option<NodeId> {
+    let areas = host.maps(pid).ok()?;
+    let own: Vec<(u64, u64)> = areas
+        .iter()
+        .filter(|a| a.permissions.contains('w') && !a.name.starts_with("[v"))
+        .map(|a| (a.start, a.end))
+        .collect();
+    let statuses = pages::query(pid, &evenly(&own)).ok()?;
+    let nodes: Vec<NodeId> = statuses.iter().filter_map(|s| topology.node(s.node()?)).collect();
+    let on = |node: NodeId| nodes.iter().filter(|n| **n == node).count();
+    let most = nodes.iter().copied().max_by_key(|node| on(*node))?;
+    let settled = nodes.len() >= ENOUGH && on(most) as f64 >= NEARLY_ALL * nodes.len() as f64;
+    settled.then_some(most)
+}
+
+/// Addresses of pages at equal distances over these areas, at most [`LOOKED_UP`] and one more for each area.
+fn evenly(areas: &[(u64, u64)]) -> Vec<u64> {
+    let pages: u64 = areas
+        .iter()
+        .map(|(start, end)| (end - start) / BASE_PAGE_SIZE)
+        .sum();
+    let step = (pages / LOOKED_UP).max(1) * BASE_PAGE_SIZE;
+    let mut found = Vec::new();
+    let mut next = 0; // bytes of the next area before its first address
+    for (start, end) in areas {
+        let mut at = start + next;
+        while at < *end {
+            found.push(at);
+            at += step;
+        }
+        next = at - end;
+    }
+    found
+}
+
+/// The threads that have worked.
+fn at_work(tasks: &[Task]) -> BTreeSet<u32> {
+    let had = |task: &Task| (task.cpu_ns + task.waited_ns) as f64;
+    let most = tasks.iter().map(had).fold(0.0, f64::max);
+    let worked = tasks.iter().filter(|t| had(t) >= WORKED * most);
+    worked.map(|t| t.tid).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pages_are_taken_evenly_across_the_borders_of_areas() {
+        let page = BASE_PAGE_SIZE;
+        let areas = [(10 * page, 11 * page), (20 * page, 2067 * page)];
+        let found = evenly(&areas);
+        assert_eq!(found.len(), 512);
+        assert_eq!((found[0], found[1], found[2]), (10 * page, 23 * page, 27 * page));
+        assert!(
+            found
+                .iter()
+                .all(|at| areas.iter().any(|a| (a.0..a.1).contains(at)))
+        );
+        assert_eq!(evenly(&[(page, 4 * page)]), [page, 2 * page, 3 * page]);
+        assert_eq!(evenly(&[]), []);
+    }
+
+    #[test]
+    fn idle_threads_need_no_core() {
+        let task = |tid, cpu_ns| Task {
+            tid,
+            name: String::new(),
+            cpu: 0,
+            cpu_ns,
+            waited_ns: 0,
+        };
+        let tasks = [task(1, 1000), task(2, 300), task(3, 20), task(4, 0)];
+        assert_eq!(at_work(&tasks), BTreeSet::from([1, 2]));
+        assert_eq!(at_work(&[]), BTreeSet::new());
+    }
+}
