@@ -28,7 +28,8 @@ fn paying(simulation: &Simulation) -> impl Iterator<Item = &Prediction> {
 }
 
 /// Whether another run keeps what was predicted of the recorded one, each thread being sent to its part.
-fn holds(p: &Prediction) -> bool {
+#[must_use]
+pub fn holds(p: &Prediction) -> bool {
     p.other_runs
         .is_none_or(|other| other.all.by_data >= p.local_fraction - KEPT)
 }

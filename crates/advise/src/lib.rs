@@ -40,7 +40,7 @@ pub use advised::Advised;
 pub use blame::Blame;
 pub use distribution::{Distribution, schedule};
 pub use few_lines::FewLines;
-pub use gain::{CLOSE, WORTH_IT};
+pub use gain::{CLOSE, WORTH_IT, holds};
 pub use matched::Matched;
 pub use next_command::Asked;
 pub use phrases::FEW_LINES;

@@ -1,5 +1,6 @@
 //! Binds threads of running processes to CPUs, and restores their affinity afterwards.
 
+use nodewise_linux::affinity_guard::AffinityGuard;
 use nodewise_linux::{Host, affinity};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -11,6 +12,27 @@ pub struct Affinities {
     before: BTreeMap<u32, Vec<u32>>,
     /// The CPUs before, by the CPUs that were set: a thread that is created by a bound one inherits its affinity.
     given: BTreeMap<Vec<u32>, Vec<u32>>,
+    /// Restores them if this process is killed; started with the first thread that is bound.
+    guard: Guard,
+}
+
+/// Whether affinities are to be restored if this process is killed, and by whom.
+#[derive(Debug, Default)]
+enum Guard {
+    /// They are to stay.
+    #[default]
+    Unwanted,
+    Wanted,
+    Started(AffinityGuard),
+}
+
+impl Guard {
+    fn started(&mut self) -> Option<&mut AffinityGuard> {
+        match self {
+            Self::Started(guard) => Some(guard),
+            _ => None,
+        }
+    }
 }
 
 /// Result of restoring affinities, in threads.
@@ -25,18 +47,34 @@ pub struct Restored {
 }
 
 impl Affinities {
-    /// Binds a thread to these CPUs; returns whether that changed its affinity.
+    /// As the default, but a small process restores affinities if this one is killed meanwhile.
+    #[must_use]
+    pub fn guarded() -> Self {
+        Self {
+            guard: Guard::Wanted,
+            ..Self::default()
+        }
+    }
+
+    /// Binds a thread of a process to these CPUs; returns whether that changed its affinity.
     ///
     /// # Errors
     /// The kernel's error: the thread has ended, is another user's, or its cpuset has none of the CPUs.
-    pub fn bind(&mut self, tid: u32, cpus: &[u32]) -> io::Result<bool> {
+    pub fn bind(&mut self, process: u32, tid: u32, cpus: &[u32]) -> io::Result<bool> {
         let now = affinity::cpus_of(tid)?;
         if now == cpus {
             return Ok(false);
         }
-        affinity::bind(tid, cpus)?;
         // A thread created by a bound one is restored to what its creator had.
         let before = self.given.get(&now).cloned().unwrap_or(now);
+        if matches!(self.guard, Guard::Wanted) {
+            // Without a process to be had, they stay bound if we are killed.
+            self.guard = AffinityGuard::start().map_or(Guard::Unwanted, Guard::Started);
+        }
+        if let Some(guard) = self.guard.started() {
+            guard.note(process, cpus, &before);
+        }
+        affinity::bind(tid, cpus)?;
         self.given.entry(cpus.to_vec()).or_insert_with(|| before.clone());
         self.before.entry(tid).or_insert(before);
         Ok(true)
@@ -63,7 +101,10 @@ impl Affinities {
         for tid in pids.iter().flat_map(tasks).filter_map(|t| t.parse().ok()) {
             self.restore_thread(tid, &mut restored);
         }
-        *self = Self::default();
+        (self.before, self.given) = Default::default();
+        if let Some(guard) = self.guard.started() {
+            guard.forget_all();
+        }
         restored
     }
 
@@ -74,6 +115,9 @@ impl Affinities {
         for tid in tasks.iter().filter_map(|t| t.parse().ok()) {
             self.restore_thread(tid, &mut restored);
             self.before.remove(&tid);
+        }
+        if let Some(guard) = self.guard.started() {
+            guard.forget(pid);
         }
         restored
     }
@@ -119,9 +163,9 @@ mod tests {
         let before = affinity::cpus_of(one.id()).unwrap();
         let (first, last) = (&before[..1], &before[before.len() - 1..]);
         let mut affinities = Affinities::default();
-        assert_eq!(affinities.bind(one.id(), &before).ok(), Some(false));
+        assert_eq!(affinities.bind(one.id(), one.id(), &before).ok(), Some(false));
         for each in [&one, &two] {
-            let changed = affinities.bind(each.id(), first).unwrap();
+            let changed = affinities.bind(each.id(), each.id(), first).unwrap();
             assert_eq!(changed, before.len() > 1);
             assert_eq!(affinity::cpus_of(each.id()).unwrap(), first);
         }
@@ -153,7 +197,7 @@ mod tests {
             .spawn()
             .unwrap();
         let mut affinities = Affinities::default();
-        affinities.bind(shell.id(), &before[..1]).unwrap();
+        affinities.bind(shell.id(), shell.id(), &before[..1]).unwrap();
         shell.stdin.take().unwrap().write_all(b"\n").unwrap();
         let mut line = String::new();
         BufReader::new(shell.stdout.take().unwrap())
@@ -161,7 +205,7 @@ mod tests {
             .unwrap();
         let born: u32 = line.trim().parse().unwrap();
         let inherited = affinity::cpus_of(born).unwrap();
-        affinities.bind(born, &before[1..2]).unwrap();
+        affinities.bind(born, born, &before[1..2]).unwrap();
         let restored = affinities.restore(&Host::default(), &[shell.id(), born]);
         let given = [born, shell.id()].map(|tid| affinity::cpus_of(tid).unwrap());
         Command::new("kill").arg(born.to_string()).status().unwrap();
@@ -173,7 +217,7 @@ mod tests {
     #[test]
     fn who_is_gone_is_an_error_and_nothing_to_restore() {
         let mut affinities = Affinities::default();
-        assert!(affinities.bind(u32::MAX >> 2, &[0]).is_err());
+        assert!(affinities.bind(1, u32::MAX >> 2, &[0]).is_err());
         let nobody = affinities.restore(&Host::default(), &[u32::MAX >> 2]);
         assert_eq!(nobody, Restored::default());
     }

@@ -5,7 +5,7 @@ use std::os::unix::process::CommandExt;
 use std::process::Command;
 
 const CPUS: usize = 8192;
-const WORDS: usize = CPUS / 64;
+pub(crate) const WORDS: usize = CPUS / 64;
 
 /// The CPUs the calling thread may run on, ascending.
 ///
@@ -20,6 +20,14 @@ pub fn allowed_cpus() -> io::Result<Vec<u32>> {
 /// # Errors
 /// No such thread; more CPUs than the mask holds (8192).
 pub fn cpus_of(tid: u32) -> io::Result<Vec<u32>> {
+    let words = current(tid)?;
+    Ok((0..CPUS as u32)
+        .filter(|c| words[*c as usize / 64] >> (c % 64) & 1 == 1)
+        .collect())
+}
+
+/// The same as a mask, by a system call alone.
+pub(crate) fn current(tid: u32) -> io::Result<[u64; WORDS]> {
     let mut words = [0u64; WORDS];
     // SAFETY: the kernel writes at most the given number of bytes.
     let status = unsafe {
@@ -33,9 +41,7 @@ pub fn cpus_of(tid: u32) -> io::Result<Vec<u32>> {
     if status < 0 {
         return Err(io::Error::last_os_error());
     }
-    Ok((0..CPUS as u32)
-        .filter(|c| words[*c as usize / 64] >> (c % 64) & 1 == 1)
-        .collect())
+    Ok(words)
 }
 
 /// Binds the calling thread to these CPUs.
@@ -68,7 +74,7 @@ pub fn before_exec(cpus: &[u32], command: &mut Command) {
     unsafe { command.pre_exec(move || apply(0, &mask)) };
 }
 
-fn mask(cpus: &[u32]) -> [u64; WORDS] {
+pub(crate) fn mask(cpus: &[u32]) -> [u64; WORDS] {
     let mut words = [0u64; WORDS];
     for cpu in cpus.iter().filter(|c| **c < CPUS as u32) {
         words[*cpu as usize / 64] |= 1 << (cpu % 64);
@@ -76,7 +82,7 @@ fn mask(cpus: &[u32]) -> [u64; WORDS] {
     words
 }
 
-fn apply(tid: u32, words: &[u64; WORDS]) -> io::Result<()> {
+pub(crate) fn apply(tid: u32, words: &[u64; WORDS]) -> io::Result<()> {
     // SAFETY: the kernel reads the given number of bytes.
     match unsafe {
         libc::syscall(

@@ -8,6 +8,7 @@
 //! **Non-goals.** A full reading of `/proc`: only what placement needs, from an injected root.
 
 pub mod affinity;
+pub mod affinity_guard;
 pub mod child;
 mod cleanup_process;
 pub mod clock;

@@ -111,6 +111,8 @@ impl ThreadScheduler {
                 (Rule::Asym(settings, BTreeMap::new()), HALF_LIFE)
             }
         };
+        // What was done unasked is undone; the kernel's balancing keeps threads near their memory from there on.
+        let undoes = options.restore || matches!(rule, Rule::Groups(_));
         let mut summary = ThreadSummary::new(options.move_threads, options.sensor.name(), dry);
         if matches!(rule, Rule::Asym(..)) && !topology.links_known {
             summary.notice(
@@ -128,10 +130,13 @@ impl ThreadScheduler {
             counts: Counts::new(topology.machine.node_count(), half_life),
             loads: Sampled::new(&host, topology),
             traffic: traffic::Groups::default(),
-            affinities: Affinities::default(),
+            affinities: match dry || !undoes {
+                true => Affinities::default(),
+                false => Affinities::guarded(),
+            },
             supposed: HashMap::new(),
             summary,
-            restore: options.restore,
+            restore: undoes,
             judges: false,
             passed: Duration::ZERO,
             share: options.observe.max(LEAST_SHARE),
@@ -156,7 +161,9 @@ impl ThreadScheduler {
         for (tid, node) in homes::belonging(&self.host, topology, running) {
             if let Some(one) = cpus.get(&tid) {
                 // One that has ended, or may not be bound, is not held.
-                let _ = self.affinities.bind(tid, &usable(topology, node, &one.cpus));
+                let _ = self
+                    .affinities
+                    .bind(one.pid, tid, &usable(topology, node, &one.cpus));
                 self.held.insert(one.pid);
             }
         }
@@ -341,7 +348,7 @@ impl ThreadScheduler {
             let Some(to) = nodes.get(&thread.tid).copied() else {
                 continue;
             };
-            if self.bind(topology, thread.tid, to, &one.cpus) {
+            if self.bind(topology, (one.pid, thread.tid), to, &one.cpus) {
                 moved |= thread.node != to;
                 self.summary.moves += u64::from(thread.node != to);
                 thread.node = to;
@@ -358,12 +365,14 @@ impl ThreadScheduler {
     }
 
     /// Binds a thread; whether it is on the node now (in a dry run: would be).
-    fn bind(&mut self, topology: &Topology, tid: u32, to: NodeId, usable: &[u32]) -> bool {
+    fn bind(&mut self, topology: &Topology, (pid, tid): (u32, u32), to: NodeId, usable: &[u32]) -> bool {
         if self.dry {
             self.supposed.insert(tid, to);
             return true;
         }
-        let bound = self.affinities.bind(tid, &self::usable(topology, to, usable));
+        let bound = self
+            .affinities
+            .bind(pid, tid, &self::usable(topology, to, usable));
         self.summary.failures += u64::from(bound.is_err());
         bound.is_ok()
     }
@@ -406,8 +415,7 @@ impl ThreadScheduler {
     /// Ends the session; restores affinity masks, if that is asked for.
     pub fn leave(&mut self, pids: &[u32]) {
         self.let_go();
-        // What was done unasked is undone; the kernel's balancing keeps threads near their memory from here on.
-        if (self.restore || matches!(self.rule, Rule::Groups(_))) && !self.dry {
+        if self.restore && !self.dry {
             self.summary.restored = Some(self.affinities.restore(&self.host, pids));
         }
     }

@@ -2,7 +2,7 @@
 
 use crate::{Invocation, Listener, note};
 use anyhow::{Context, bail};
-use nodewise_advise::{StockCommand, stock_command};
+use nodewise_advise::{StockCommand, holds, stock_command};
 use nodewise_input::shell_line;
 use nodewise_placement::Mapping;
 use nodewise_simulation::{Prediction, Range, Simulation};
@@ -92,11 +92,13 @@ impl Setting<'_> {
     }
 }
 
-/// The `count` best predictions; of equal mappings the first. `mappings` are those of `simulation`.
+/// The `count` best predictions; of equal mappings the first. Those that lose in another run, whose threads take other
+/// parts, come last: every run that is measured is another one. `mappings` are those of `simulation`.
 pub fn choose<'a>(simulation: &'a Simulation, mappings: &[Mapping], count: usize) -> Vec<&'a Prediction> {
     let nodes = |p: &Prediction| mappings.iter().find(|m| m.policy == p.policy).map(|m| &m.nodes);
     let mut chosen: Vec<&Prediction> = Vec::new();
-    for prediction in simulation.ranked() {
+    let (kept, lost): (Vec<_>, Vec<_>) = simulation.ranked().into_iter().partition(|p| holds(p));
+    for prediction in kept.into_iter().chain(lost) {
         // The baseline runs anyway, and nobody wants chance.
         let sensible = prediction.policy != "first-touch" && !prediction.policy.starts_with("random");
         if sensible && chosen.iter().all(|c| nodes(c) != nodes(prediction)) {
@@ -225,8 +227,9 @@ impl Candidate {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use nodewise_analysis::Expected;
     use nodewise_machine::NodeId;
-    use nodewise_simulation::{Parameters, simulate};
+    use nodewise_simulation::{OtherRuns, Parameters, simulate};
 
     #[test]
     fn equal_mappings_are_one_candidate() {
@@ -260,5 +263,22 @@ mod tests {
         let chosen = choose(&simulation, &mappings, 3);
         let names: Vec<_> = chosen.iter().map(|p| p.policy.as_str()).collect();
         assert_eq!(names, ["locality", "interleave"]);
+
+        // Other runs, whose threads take other parts, lose what was local.
+        let mut elsewhere = simulation.clone();
+        for prediction in &mut elsewhere.predictions {
+            let lost = Expected {
+                by_number: prediction.local_fraction - 0.5,
+                by_data: prediction.local_fraction - 0.5,
+            };
+            let of_both = OtherRuns {
+                all: lost,
+                mapped: lost,
+            };
+            prediction.other_runs = (prediction.policy != "interleave").then_some(of_both);
+        }
+        let chosen = choose(&elsewhere, &mappings, 3);
+        let names: Vec<_> = chosen.iter().map(|p| p.policy.as_str()).collect();
+        assert_eq!(names, ["interleave", "locality"]);
     }
 }
