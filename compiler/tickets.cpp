@@ -15,8 +15,8 @@ using namespace llvm;
 namespace nodewise {
 namespace {
 
-// Whether the number is used for more than to be stored back, or compared where it is taken, as reference counts and
-// barriers do.
+// Whether the number is used for more than to be stored back, or compared: with a constant, or where it is taken, as
+// reference counts and barriers do.
 bool isUsed(Instruction *Number, const Value *Counter) {
   SmallPtrSet<Value *, 16> Seen;
   SmallVector<Value *, 16> Left{Number};
@@ -28,7 +28,9 @@ bool isUsed(Instruction *Number, const Value *Counter) {
       User *By = U.getUser();
       if (isa<BinaryOperator, CastInst, PHINode, SelectInst, ExtractValueInst, FreezeInst, MinMaxIntrinsic>(By))
         Left.push_back(By);
-      else if (isa<IntrinsicInst>(By) || (isa<CmpInst>(By) && cast<CmpInst>(By)->getParent() == Number->getParent()))
+      else if (auto *C = dyn_cast<CmpInst>(By);
+               isa<IntrinsicInst>(By) || (C && (C->getParent() == Number->getParent() ||
+                                                isa<Constant>(C->getOperand(0)) || isa<Constant>(C->getOperand(1)))))
         continue;
       else if (auto *S = dyn_cast<StoreInst>(By); S && S->getPointerOperand()->stripPointerCasts() == Counter)
         continue;
@@ -62,7 +64,7 @@ bool locks(const Instruction &I) {
 Instruction *taken(Instruction &I, bool Locked) {
   if (auto *X = dyn_cast<AtomicRMWInst>(&I)) {
     bool Counts = X->getOperation() == AtomicRMWInst::Add || X->getOperation() == AtomicRMWInst::Sub;
-    return Counts && isa<ConstantInt>(X->getValOperand()) && isUsed(X, X->getPointerOperand()) ? X : nullptr;
+    return Counts && isUsed(X, X->getPointerOperand()) ? X : nullptr;
   }
   if (auto *X = dyn_cast<AtomicCmpXchgInst>(&I)) {
     auto *Before = dyn_cast<Instruction>(X->getCompareOperand());
@@ -96,7 +98,18 @@ void emitTickets(Function &F, ArrayRef<Instruction *> Taken) {
     auto *Id = new GlobalVariable(M, I32, false, GlobalValue::PrivateLinkage, ConstantInt::get(I32, 0), "nw.ticket");
     IRBuilder<> B(At->getNextNode());
     B.SetCurrentDebugLocation(At->getDebugLoc());
-    callRuntime(B, "nw_ticket", B.getVoidTy(), {Id});
+    Value *Counter = nullptr;
+    Value *Success = B.getInt32(1);
+    if (auto *X = dyn_cast<AtomicRMWInst>(At))
+      Counter = X->getPointerOperand();
+    else if (auto *S = dyn_cast<StoreInst>(At))
+      Counter = S->getPointerOperand();
+    else if (auto *C = dyn_cast<AtomicCmpXchgInst>(At)) {
+      Counter = C->getPointerOperand();
+      Success = B.CreateZExt(B.CreateExtractValue(C, 1), I32);
+    }
+    Value *Address = B.CreatePtrToInt(Counter, B.getInt64Ty());
+    callRuntime(B, "nw_ticket", B.getVoidTy(), {Id, Address, Success});
   }
 }
 

@@ -172,9 +172,9 @@ NW_HOT void nw_lanes(const uint64_t *addresses, uint64_t mask, uint32_t count, c
 /* Enters a region; returns the one to go back to. */
 NW_HOT uint64_t nw_region_enter(nw_region *region);
 NW_HOT void nw_region_leave(nw_region *region, uint64_t previous);
-/* The calling thread has taken a number from a counter that threads share. `id` is the instruction's own: 0 until it is
- * first run. */
-NW_HOT void nw_ticket(uint32_t *id);
+/* The calling thread has taken a number from a counter that threads may share; not where `taken` is 0. `id` is the
+ * instruction's own: 0 until it is first run. */
+NW_HOT void nw_ticket(uint32_t *id, uint64_t counter, uint32_t taken);
 
 /* These 16 bytes stand before the first byte of every instrumented function (its symbol). Coverage is
  * the share of samples inside such functions and inside this library's own nw_miss .. nw_lanes. */

@@ -48,6 +48,7 @@ pub fn elf(data: &[u8]) {
         let _ = (
             module.symbol(address),
             module.is_outlined(address),
+            module.schedule(address),
             module.address_of_file_offset(address),
         );
         let _ = module.ranges_of(&frames);

@@ -1,5 +1,6 @@
-/* What makes trouble for whoever binds threads: storm threads COUNT | forks COUNT | bind TID CPU. The first two start
- * short-lived threads or processes, sixteen at a time, beside one that works all the while. */
+/* What makes trouble for whoever binds threads: storm threads COUNT | forks COUNT | bind TID CPU | family SECONDS. The
+ * first two start short-lived threads or processes, sixteen at a time, beside one that works all the while; the last
+ * works, and has a child that does from the third second on. */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <sched.h>
@@ -7,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { AT_ONCE = 16, WORDS = 1 << 18 };
@@ -58,6 +60,21 @@ static int forks(int count) {
     return 0;
 }
 
+static int family(int seconds) {
+    for (time_t began = time(NULL), now = began; now < began + seconds; now = time(NULL)) {
+        static pid_t child = -1;
+        for (int i = 0; i < WORDS; i++)
+            words[i]++;
+        if (child < 0 && now >= began + 3 && (child = fork()) > 0) {
+            printf("child %d\n", (int)child);
+            fflush(stdout);
+        }
+    }
+    while (wait(NULL) > 0)
+        ;
+    return 0;
+}
+
 int main(int argc, char **argv) {
     if (argc == 4 && strcmp(argv[1], "bind") == 0) {
         cpu_set_t set;
@@ -67,6 +84,8 @@ int main(int argc, char **argv) {
     }
     if (argc != 3)
         return 2;
+    if (strcmp(argv[1], "family") == 0)
+        return family(atoi(argv[2]));
     pthread_t worker;
     long rounds = 0;
     pthread_create(&worker, NULL, busy, &rounds);

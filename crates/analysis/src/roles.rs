@@ -10,7 +10,7 @@ use crate::{Affinity, Histogram, PageView, contended_pages, first_touches, threa
 use nodewise_machine::NodeId;
 use nodewise_profile::{
     Object, ObjectId, ObjectKind, PageNumber, Profile, Region, RegionKind, Schedule, SiteId, TakenPart,
-    ThreadId,
+    ThreadId, Ticket,
 };
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -88,18 +88,23 @@ pub struct SharedCounter {
     pub again: usize,
 }
 
-/// Where two or more threads took numbers from a shared counter, those of most threads first.
+/// Where two or more threads of a process took numbers from a shared counter, those of most threads first.
 #[must_use]
 pub fn shared_counters(profile: &Profile) -> Vec<SharedCounter> {
-    let sites = profile.tickets.chunk_by(|a, b| a.site == b.site);
-    let mut found: Vec<SharedCounter> = sites
-        .map(|rows| SharedCounter {
-            site: rows[0].site,
-            threads: rows.len(),
-            again: rows.iter().filter(|t| t.again).count(),
-        })
-        .filter(|counter| counter.threads > 1)
-        .collect();
+    let process = |t: &Ticket| profile.threads.get(t.thread.index()).map(|t| t.process);
+    let mut by_process: BTreeMap<_, SharedCounter> = BTreeMap::new();
+    for ticket in &profile.tickets {
+        let counter = by_process
+            .entry((ticket.site, process(ticket)))
+            .or_insert(SharedCounter {
+                site: ticket.site,
+                threads: 0,
+                again: 0,
+            });
+        counter.threads += 1;
+        counter.again += usize::from(ticket.again);
+    }
+    let mut found: Vec<SharedCounter> = by_process.into_values().filter(|c| c.threads > 1).collect();
     found.sort_by_key(|counter| std::cmp::Reverse(counter.threads));
     found
 }
@@ -133,20 +138,19 @@ impl Roles {
     pub fn of(profile: &Profile) -> Option<Self> {
         let dynamic = || is_dealt_dynamically(profile).then(|| Self::dealt_by_chance(profile));
         match Self::compared(profile).or_else(dynamic) {
-            None if profile.taken.is_empty() => Self::numbered_by_arrival(profile),
+            None if profile.taken.is_empty() && !is_dealt_by_number(profile) => {
+                Self::numbered_by_arrival(profile)
+            }
             known => known,
         }
     }
 
     /// Whether one run tells that threads take their parts by number: there is one thread a process, or all parallel
-    /// constructs deal their work so and no thread is outside their teams.
+    /// constructs deal their work so and no thread is outside their teams; and none takes numbers again and again.
     #[must_use]
     pub fn is_by_number(profile: &Profile) -> bool {
-        let processes = profile.threads.chunk_by(|a, b| a.process == b.process);
-        let others = processes.flat_map(|threads| &threads[1..]);
-        let mut constructs = profile.regions.iter().filter(|r| r.kind == RegionKind::OpenMp);
-        others.into_iter().all(|thread| thread.openmp.is_some())
-            && constructs.all(|r| r.schedule == Some(Schedule::Static))
+        let draws = shared_counters(profile).iter().any(|counter| counter.again > 0);
+        !draws && (is_of_single_threads(profile) || is_dealt_by_number(profile))
     }
 
     fn compared(profile: &Profile) -> Option<Self> {
@@ -415,6 +419,26 @@ impl Places {
         self.together.insert(pair, share);
         share
     }
+}
+
+/// Whether each process has one thread.
+fn is_of_single_threads(profile: &Profile) -> bool {
+    let processes: BTreeSet<u16> = profile.threads.iter().map(|t| t.process).collect();
+    processes.len() == profile.threads.len()
+}
+
+/// Whether all parallel constructs deal their work by number, and all threads but the first of each process are of teams.
+fn is_dealt_by_number(profile: &Profile) -> bool {
+    let is_openmp = |region: &&Region| region.kind == RegionKind::OpenMp;
+    let mut constructs = profile.regions.iter().filter(is_openmp).peekable();
+    let mut processes = BTreeSet::new();
+    let in_teams = profile.threads.iter().all(|thread| {
+        let is_first = processes.insert(thread.process);
+        is_first || thread.openmp.is_some()
+    });
+    constructs.peek().is_some()
+        && constructs.all(|region| region.schedule == Some(Schedule::Static))
+        && in_teams
 }
 
 /// Whether all parallel constructs deal their work dynamically: one of which that is not known may deal it by number.

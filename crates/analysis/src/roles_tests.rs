@@ -268,6 +268,11 @@ fn threads_that_take_one_number_each_are_assumed_to_come_in_order_of_arrival() {
     );
     profile.tickets = vec![ticket(3, true)];
     assert_eq!(shared_counters(&profile), [], "one thread's own counter");
+    profile.tickets = (0..THREADS).map(|t| ticket(t, false)).collect();
+    for (process, thread) in (0..).zip(&mut profile.threads) {
+        thread.process = process;
+    }
+    assert_eq!(Roles::of(&profile), None, "a counter in each process");
 }
 
 #[test]
@@ -287,6 +292,24 @@ fn one_run_tells_where_all_is_dealt_by_number() {
     };
     profile.regions = vec![Region::default(), construct(Some(Schedule::Static))];
     assert!(Roles::is_by_number(&profile));
+    let tickets = |again| {
+        let ticket = |t| Ticket {
+            site: SiteId(1),
+            thread: ThreadId(t),
+            again,
+        };
+        (0..THREADS).map(ticket).collect()
+    };
+    profile.tickets = tickets(false);
+    assert_eq!(
+        Roles::of(&profile),
+        None,
+        "what OpenMP is asked for outweighs what may be a name"
+    );
+    assert!(Roles::is_by_number(&profile));
+    profile.tickets = tickets(true);
+    assert!(!Roles::is_by_number(&profile), "work is drawn beside the loops");
+    profile.tickets.clear();
     profile.regions.push(construct(None));
     assert!(!Roles::is_by_number(&profile));
     profile.regions.pop();

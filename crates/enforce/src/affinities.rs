@@ -14,6 +14,8 @@ pub struct Affinities {
     given: BTreeMap<Vec<u32>, Vec<u32>>,
     /// Restores them if this process is killed; started with the first thread that is bound.
     guard: Guard,
+    /// Processes whose threads the guard knows of, each with how many entries of `given` there were.
+    noted: BTreeMap<u32, usize>,
 }
 
 /// Whether affinities are to be restored if this process is killed, and by whom.
@@ -71,13 +73,33 @@ impl Affinities {
             // Without a process to be had, they stay bound if we are killed.
             self.guard = AffinityGuard::start().map_or(Guard::Unwanted, Guard::Started);
         }
-        if let Some(guard) = self.guard.started() {
-            guard.note(process, cpus, &before);
-        }
-        affinity::bind(tid, cpus)?;
+        // Noted first: we may be killed at any moment.
+        let fresh = !self.given.contains_key(cpus);
         self.given.entry(cpus.to_vec()).or_insert_with(|| before.clone());
+        self.note(process);
+        if let Err(error) = affinity::bind(tid, cpus) {
+            if fresh {
+                self.given.remove(cpus);
+            }
+            return Err(error);
+        }
         self.before.entry(tid).or_insert(before);
         Ok(true)
+    }
+
+    /// Has the guard restore this process's threads as well: those that a bound one has created, as a thread or by `fork`,
+    /// have its CPUs. Returns whether there was room for it.
+    pub fn note(&mut self, process: u32) -> bool {
+        let pairs = self.given.len();
+        let Some(guard) = self.guard.started() else {
+            return true;
+        };
+        if self.noted.get(&process) == Some(&pairs) {
+            return true;
+        }
+        self.noted.insert(process, pairs);
+        let mut each = self.given.iter();
+        each.all(|(given, before)| guard.note(process, given, before))
     }
 
     /// Whether these CPUs are what is left, among the CPUs `usable` that are online, of a list that was set for some
@@ -91,6 +113,14 @@ impl Affinities {
     /// Forgets the threads that are not in `alive`: they have ended, and their identifiers may be reused.
     pub fn keep(&mut self, alive: &BTreeSet<u32>) {
         self.before.retain(|tid, _| alive.contains(tid));
+        let Some(guard) = self.guard.started() else { return };
+        self.noted.retain(|process, _| {
+            let is_alive = alive.contains(process);
+            if !is_alive {
+                guard.forget(*process);
+            }
+            is_alive
+        });
     }
 
     /// Restores the affinity of all threads of these processes; threads created since get that of their creator.
@@ -101,7 +131,7 @@ impl Affinities {
         for tid in pids.iter().flat_map(tasks).filter_map(|t| t.parse().ok()) {
             self.restore_thread(tid, &mut restored);
         }
-        (self.before, self.given) = Default::default();
+        (self.before, self.given, self.noted) = Default::default();
         if let Some(guard) = self.guard.started() {
             guard.forget_all();
         }
@@ -116,6 +146,7 @@ impl Affinities {
             self.restore_thread(tid, &mut restored);
             self.before.remove(&tid);
         }
+        self.noted.remove(&pid);
         if let Some(guard) = self.guard.started() {
             guard.forget(pid);
         }

@@ -12,6 +12,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Notes at most: one for each process and set of CPUs that its threads were bound to.
 const NOTES: usize = 1024;
+/// Times that a process's threads are listed, at most.
+const PASSES: usize = 16;
 /// Bytes of a listing that are read at once.
 const LISTED: usize = 4096;
 
@@ -124,7 +126,7 @@ impl AffinityGuard {
 
 impl Drop for AffinityGuard {
     fn drop(&mut self) {
-        self.forget_all();
+        // Notes that are left are of a session that did not come to its end.
         drop(self.alive.take());
         // SAFETY: the child is ours, and not waited for elsewhere; the mapping is ours, and used by nobody from here on.
         unsafe {
@@ -146,13 +148,21 @@ fn wait_and_restore(table: NonNull<Table>) {
     for note in &table.notes[..used.min(NOTES)] {
         match note.process.load(Ordering::Acquire) {
             0 => {}
-            process => restore(process, note),
+            // A thread that is created meanwhile by one that is still bound is bound as well.
+            process => {
+                for _ in 0..PASSES {
+                    if !restore(process, note) {
+                        break;
+                    }
+                }
+            }
         }
     }
 }
 
-/// Restores the threads of a process that have the CPUs of a note, by system calls alone.
-fn restore(process: u32, note: &Note) {
+/// Restores the threads of a process that have the CPUs of a note, by system calls alone. Whether there was any.
+fn restore(process: u32, note: &Note) -> bool {
+    let mut any = false;
     let mut path = *b"/proc/0000000000/task\0";
     let mut rest = process;
     for digit in path[6..16].iter_mut().rev() {
@@ -174,12 +184,13 @@ fn restore(process: u32, note: &Note) {
             let all = std::slice::from_raw_parts(listed.as_ptr().cast::<u8>(), bytes);
             each_number(all, |tid| {
                 if current(tid).is_ok_and(|now| now == note.given) {
-                    let _ = apply(tid, &note.before);
+                    any |= apply(tid, &note.before).is_ok();
                 }
             });
         }
         libc::close(folder);
     }
+    any
 }
 
 /// The names that are numbers in what `getdents64` returned.

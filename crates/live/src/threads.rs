@@ -71,6 +71,8 @@ pub struct ThreadScheduler {
     work: f64,
     /// Processes whose threads are held on their nodes until something is decided of them.
     held: BTreeSet<u32>,
+    /// Processes that were bound by a decision.
+    bound: BTreeSet<u32>,
 }
 
 /// The rule that decides which nodes threads get.
@@ -143,6 +145,7 @@ impl ThreadScheduler {
             due: Duration::ZERO,
             work: 0.0,
             held: BTreeSet::new(),
+            bound: BTreeSet::new(),
             host,
             dry,
         };
@@ -169,10 +172,15 @@ impl ThreadScheduler {
         }
     }
 
-    /// Lets go all threads that are held.
-    fn let_go(&mut self) {
-        for pid in std::mem::take(&mut self.held) {
-            self.affinities.release(&self.host, pid);
+    /// Lets go the threads that are held, and those that they have created since, also in other processes.
+    fn let_go(&mut self, pids: &[u32]) {
+        if self.held.is_empty() {
+            return;
+        }
+        let held = std::mem::take(&mut self.held);
+        let unbound = pids.iter().filter(|pid| !self.bound.contains(pid));
+        for pid in held.iter().chain(unbound.filter(|pid| !held.contains(pid))) {
+            self.affinities.release(&self.host, *pid);
         }
     }
 
@@ -204,7 +212,7 @@ impl ThreadScheduler {
     pub fn step(&mut self, now: Duration, topology: &Topology, pids: &[u32]) -> Turned {
         // Also where there is no sample by then.
         if now > HOLDS {
-            self.let_go();
+            self.let_go(pids);
         }
         if now < self.due {
             return Turned::default();
@@ -266,6 +274,13 @@ impl ThreadScheduler {
         }
         let alive = seen.iter().flat_map(|s| s.all.iter().copied()).collect();
         self.affinities.keep(&alive);
+        self.bound.retain(|pid| alive.contains(pid));
+        for one in seen
+            .iter()
+            .filter(|s| s.threads.iter().any(|t| t.bound.is_some()))
+        {
+            self.affinities.note(one.pid);
+        }
         self.supposed.retain(|tid, _| alive.contains(tid));
         seen
     }
@@ -310,8 +325,14 @@ impl ThreadScheduler {
                 continue;
             };
             match order {
-                Order::Bind(nodes) => self.bind_all(topology, one, &nodes, turned),
-                Order::Release(why) => self.release(one, why),
+                Order::Bind(nodes) => {
+                    self.bound.insert(pid);
+                    self.bind_all(topology, one, &nodes, turned);
+                }
+                Order::Release(why) => {
+                    self.bound.remove(&pid);
+                    self.release(one, why);
+                }
             }
         }
     }
@@ -414,7 +435,7 @@ impl ThreadScheduler {
 
     /// Ends the session; restores affinity masks, if that is asked for.
     pub fn leave(&mut self, pids: &[u32]) {
-        self.let_go();
+        self.let_go(pids);
         if self.restore && !self.dry {
             self.summary.restored = Some(self.affinities.restore(&self.host, pids));
         }
@@ -433,7 +454,7 @@ impl ThreadScheduler {
 /// Also where a session cannot begin.
 impl Drop for ThreadScheduler {
     fn drop(&mut self) {
-        self.let_go();
+        self.let_go(&[]);
     }
 }
 

@@ -55,9 +55,11 @@ pub enum Event<'a> {
         ordinal: u32,
         number: u32,
     },
-    /// A thread took a number from a shared counter, for the first or the second time.
+    /// A thread took a number from the counter at this address, for the first or the second time by this instruction.
     Ticket {
+        instruction: u32,
         ordinal: u32,
+        counter: u64,
         chain: Vec<u64>,
     },
     Region {
@@ -194,7 +196,9 @@ impl<'a> Event<'a> {
                 ordinal: thread(ordinal)?,
                 number: small(number)?,
             },
-            ("ticket", &[_, ordinal, _, ref chain @ ..]) => Self::Ticket {
+            ("ticket", &[instruction, ordinal, counter, ref chain @ ..]) => Self::Ticket {
+                instruction: small(instruction)?,
+                counter,
                 ordinal: thread(ordinal)?,
                 chain: chain.to_vec(),
             },

@@ -48,8 +48,9 @@ pub struct Image {
     log_read: u64,
     regions: HashMap<u32, RegionId>,
     sequences: HashMap<(SiteId, u32), u32>,
-    /// Threads that took numbers from shared counters, by code and ordinal, and whether more than one.
-    tickets: BTreeMap<(SiteId, u32), bool>,
+    /// Counters that numbers are taken from, by instruction and address: where, and by which threads, each with whether it
+    /// took more than one.
+    counters: BTreeMap<(u32, u64), (SiteId, BTreeMap<u32, bool>)>,
     gone: Vec<(u64, u64)>,
     /// The module that is our own library, loaded into the program.
     runtime: Option<u32>,
@@ -81,7 +82,7 @@ impl Image {
             log_read: 0,
             regions: HashMap::new(),
             sequences: HashMap::new(),
-            tickets: BTreeMap::new(),
+            counters: BTreeMap::new(),
             gone: Vec::new(),
             runtime: None,
             sites: HashMap::new(),
@@ -137,12 +138,25 @@ impl Image {
                 thread.cpu_ns = samples.cpu_time(self.pid, record.tid);
             }
         }
-        for (&(site, ordinal), &again) in &self.tickets {
-            let record = self.threads.get(ordinal as usize);
-            if let Some(thread) = record.and_then(|r| r.id).filter(|_| site != SiteId::default()) {
-                tables.profile.tickets.push(Ticket { site, thread, again });
+        self.finish_tickets(tables);
+    }
+
+    /// Adds who took numbers from counters that threads of this process share.
+    fn finish_tickets(&self, tables: &mut Tables) {
+        let mut found: BTreeMap<(SiteId, ThreadId), bool> = BTreeMap::new();
+        let shared = self.counters.values().filter(|(_, threads)| threads.len() > 1);
+        for (site, threads) in shared.filter(|(site, _)| *site != SiteId::default()) {
+            for (ordinal, again) in threads {
+                let record = self.threads.get(*ordinal as usize);
+                if let Some(thread) = record.and_then(|r| r.id) {
+                    // Two instructions of one line, as of an unrolled loop, are two numbers.
+                    let entry = found.entry((*site, thread));
+                    entry.and_modify(|taken| *taken = true).or_insert(*again);
+                }
             }
         }
+        let ticket = |((site, thread), again)| Ticket { site, thread, again };
+        tables.profile.tickets.extend(found.into_iter().map(ticket));
     }
 
     /// The profile's number of a thread, assigned in order of creation when first needed.

@@ -1,10 +1,10 @@
 //! Source frames and symbols of one executable or shared library.
 
+use crate::schedule::Called;
 use nodewise_profile::Frame;
 use object::{Architecture, Object, ObjectSection, ObjectSegment, ObjectSymbol, SectionKind, SymbolKind};
 use std::borrow::Cow;
 use std::cell::OnceCell;
-use std::collections::HashSet;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
@@ -24,8 +24,8 @@ pub struct Module {
     path: PathBuf,
     pub(crate) bytes: Vec<u8>,
     pub(crate) lines: addr2line::Loader,
-    /// Bodies of tasks, found when first asked for.
-    pub(crate) tasks: OnceCell<HashSet<u64>>,
+    /// Found when first asked for.
+    pub(crate) called: OnceCell<Called>,
 }
 
 impl Module {
@@ -46,7 +46,7 @@ impl Module {
             path: path.to_owned(),
             bytes,
             lines,
-            tasks: OnceCell::new(),
+            called: OnceCell::new(),
         })
     }
 

@@ -15,23 +15,31 @@ impl Module {
     /// How the outlined function at an address deals its work, if it is x86-64 code and that can be told: with several
     /// schedules the one that is the least by number.
     ///
-    /// GCC's static loops ask for the thread's number only; whatever else a body does with that is by number as well.
+    /// GCC's static loops ask for the thread's number and the team's size only; whatever else a body does with both is by
+    /// number as well.
     #[must_use]
     pub fn schedule(&self, address: u64) -> Option<Schedule> {
+        self.schedule_of(address, true)
+    }
+
+    /// `follows`: clang wraps bodies for the debugger; the wrapped one is looked at.
+    fn schedule_of(&self, address: u64, follows: bool) -> Option<Schedule> {
         let elf = self.elf();
         let covers = |s: &object::Symbol<'_, '_>| {
-            s.kind() == SymbolKind::Text && (s.address()..s.address() + s.size()).contains(&address)
+            s.kind() == SymbolKind::Text
+                && (s.address()..s.address().saturating_add(s.size())).contains(&address)
         };
         let body = elf.symbols().find(covers).filter(|_| self.is_x86_64())?;
         let bytes = code_at(&elf, body.address(), body.size().min(LONGEST))?;
-        let called = Called::of(&elf);
+        let called = self.called.get_or_init(|| Called::of(&elf));
         let name = body.name().unwrap_or_default();
-        let tasks = || self.tasks.get_or_init(|| called.tasks(&elf));
-        if name.contains(".omp_task_entry") || tasks().contains(&body.address()) {
+        if name.contains(".omp_task_entry") || called.tasks.contains(&body.address()) {
             return Some(Schedule::Tasks);
         }
+        let inside = body.address()..body.address() + bytes.len() as u64;
         let mut decoder = Decoder::with_ip(64, bytes, body.address(), DecoderOptions::NONE);
         let (mut instruction, mut third, mut most) = (Instruction::default(), None, None);
+        let (mut number, mut size) = (false, false);
         while decoder.can_decode() {
             decoder.decode_out(&mut instruction);
             if instruction.mnemonic() == Mnemonic::Mov
@@ -40,22 +48,24 @@ impl Module {
             {
                 third = Some(instruction.immediate32());
             }
-            if !matches!(instruction.mnemonic(), Mnemonic::Call | Mnemonic::Jmp) {
+            let target = instruction.near_branch_target();
+            if !matches!(instruction.mnemonic(), Mnemonic::Call | Mnemonic::Jmp) || inside.contains(&target) {
                 continue;
             }
             let found = match called.name(&elf, &instruction) {
-                // clang wraps the body for the debugger.
-                Some(wrapped) if wrapped.contains(BODY) && !name.contains(BODY) => {
-                    self.schedule(instruction.near_branch_target())
+                Some(wrapped) if follows && wrapped.contains(BODY) => self.schedule_of(target, false),
+                Some(function) => {
+                    number |= function == "omp_get_thread_num";
+                    size |= function == "omp_get_num_threads";
+                    asked(function, third)
                 }
-                Some(function) => asked(function, third),
                 None => None,
             };
             if rank(found) > rank(most) {
                 most = found;
             }
         }
-        most
+        most.or((number && size).then_some(Schedule::Static))
     }
 }
 
@@ -85,7 +95,7 @@ fn asked(name: &str, third: Option<u32>) -> Option<Schedule> {
             _ => None,
         };
     }
-    if name == "omp_get_thread_num" || has("_for_static_init") {
+    if has("_for_static_init") {
         return Some(Schedule::Static);
     }
     if name.starts_with("__kmpc_dispatch_init") {
@@ -115,10 +125,14 @@ fn of_kmp(kind: u32) -> Schedule {
     }
 }
 
-/// Names of what code calls.
-struct Called {
-    /// Of functions in other modules, by the address of the pointer that the loader fills.
+/// What a module's code calls, and has called.
+pub(crate) struct Called {
+    /// Names of functions in other modules, by the address of the pointer that the loader fills.
     pointers: HashMap<u64, String>,
+    /// Likewise of this module's own: wrapped bodies, and the OpenMP runtime's, which may be linked statically.
+    own: HashMap<u64, String>,
+    /// Addresses of the functions that GCC has its runtime run as tasks.
+    tasks: HashSet<u64>,
 }
 
 impl Called {
@@ -134,18 +148,42 @@ impl Called {
                 _ => None,
             })
             .collect();
-        Self { pointers }
+        let of_openmp = |name: &str| {
+            let prefixes = ["GOMP_", "__kmpc_", "omp_get_"];
+            name.contains(BODY) || prefixes.iter().any(|prefix| name.starts_with(prefix))
+        };
+        let own = elf
+            .symbols()
+            .filter(|s| s.kind() == SymbolKind::Text && s.address() != 0)
+            .filter_map(|s| {
+                Some((
+                    s.address(),
+                    s.name().ok().filter(|name| of_openmp(name))?.to_owned(),
+                ))
+            })
+            .collect();
+        let mut called = Self {
+            pointers,
+            own,
+            tasks: HashSet::new(),
+        };
+        called.tasks = called.find_tasks(elf);
+        called
     }
 
-    /// Addresses of the functions that GCC has its runtime run as tasks: those whose address is taken where tasks are made
-    /// and no team is.
-    fn tasks(&self, elf: &object::File<'_>) -> HashSet<u64> {
+    /// Functions whose address is taken where tasks are made and no team is.
+    fn find_tasks(&self, elf: &object::File<'_>) -> HashSet<u64> {
         let mut found = HashSet::new();
-        if !self.pointers.values().any(|name| name == "GOMP_task") {
+        if !self
+            .pointers
+            .values()
+            .chain(self.own.values())
+            .any(|name| name == "GOMP_task")
+        {
             return found;
         }
         for function in elf.symbols().filter(|s| s.kind() == SymbolKind::Text) {
-            let Some(bytes) = code_at(elf, function.address(), function.size()) else {
+            let Some(bytes) = code_at(elf, function.address(), function.size().min(LONGEST)) else {
                 continue;
             };
             let (mut addresses, mut makes_tasks, mut makes_teams) = (Vec::new(), false, false);
@@ -153,7 +191,7 @@ impl Called {
                 match instruction.mnemonic() {
                     Mnemonic::Lea => addresses.push(instruction.memory_displacement64()),
                     Mnemonic::Mov => addresses.extend(instruction.try_immediate(1)),
-                    Mnemonic::Call => match self.imported(elf, &instruction) {
+                    Mnemonic::Call => match self.name(elf, &instruction) {
                         Some("GOMP_task") => makes_tasks = true,
                         Some(name) if name.starts_with("GOMP_parallel") => makes_teams = true,
                         _ => {}
@@ -168,16 +206,13 @@ impl Called {
         found
     }
 
-    /// What a call or jump goes to.
-    fn name<'a>(&'a self, elf: &'a object::File<'_>, call: &Instruction) -> Option<&'a str> {
-        self.imported(elf, call).or_else(|| {
-            let target = call.near_branch_target();
-            let named = |s: &object::Symbol<'_, '_>| s.kind() == SymbolKind::Text && s.address() == target;
-            elf.symbols().find(named).filter(|_| target != 0)?.name().ok()
-        })
+    /// What a call or jump goes to, as far as it matters here.
+    fn name(&self, elf: &object::File<'_>, call: &Instruction) -> Option<&str> {
+        let own = || self.own.get(&call.near_branch_target()).map(String::as_str);
+        own().or_else(|| self.imported(elf, call))
     }
 
-    /// Likewise, of another module's functions: through a pointer, or a stub that jumps through one.
+    /// Likewise, of another module's functions alone: through a pointer, or a stub that jumps through one.
     fn imported(&self, elf: &object::File<'_>, call: &Instruction) -> Option<&str> {
         if call.is_ip_rel_memory_operand() {
             let pointer = self.pointers.get(&call.ip_rel_memory_address());
@@ -237,7 +272,7 @@ mod tests {
             ("GOMP_task", None, Some(Schedule::Tasks)),
             ("GOMP_taskwait", None, None),
             ("GOMP_barrier", None, None),
-            ("omp_get_thread_num", None, Some(Schedule::Static)),
+            ("omp_get_thread_num", None, None),
             ("__kmpc_for_static_init_8u", None, Some(Schedule::Static)),
             (
                 "__kmpc_dispatch_init_4",

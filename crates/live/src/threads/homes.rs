@@ -20,7 +20,6 @@ const ENOUGH: usize = 64;
 const NEARLY_ALL: f64 = 0.95;
 /// A thread that has had less CPU time than this share of what the busiest of its process had does not count.
 const WORKED: f64 = 0.25;
-
 /// Threads of a process whose preferred nodes are asked for, at most.
 const MOST_ASKED: usize = 256;
 
@@ -43,7 +42,8 @@ pub fn belonging(host: &Host, topology: &Topology, running: &[Seen]) -> Vec<(u32
         let node = |task: &Task| {
             let preferred = || host.preferred_node(one.pid, task.tid).filter(|_| asks);
             let to = home.or_else(|| topology.node(preferred()?));
-            let to = to.filter(|node| one.nodes.contains(node));
+            // Memory may be on nodes without CPUs.
+            let to = to.filter(|n| one.nodes.contains(n) && !usable(topology, *n, &one.cpus).is_empty());
             Some((task.tid, to.or_else(|| topology.node_of_cpu(task.cpu))?))
         };
         let nodes: Vec<(u32, NodeId)> = tasks.iter().filter_map(node).collect();
@@ -58,9 +58,12 @@ pub fn belonging(host: &Host, topology: &Topology, running: &[Seen]) -> Vec<(u32
         if with.iter().all(fits) {
             found.extend(nodes);
             taken = with;
-        } else {
-            let here = |task: &Task| Some((task.tid, topology.node_of_cpu(task.cpu)?));
-            found.extend(tasks.iter().filter_map(here));
+            continue;
+        }
+        let here = |task: &Task| Some((task.tid, topology.node_of_cpu(task.cpu)?));
+        for (tid, node) in tasks.iter().filter_map(here) {
+            *taken.entry(node).or_default() += usize::from(working.contains(&tid));
+            found.push((tid, node));
         }
     }
     found
@@ -82,7 +85,7 @@ fn home(host: &Host, topology: &Topology, pid: u32) -> Option<NodeId> {
     settled.then_some(most)
 }
 
-/// Addresses of pages at equal distances over these areas, at most [`LOOKED_UP`] and one more for each area.
+/// Addresses of pages at equal distances over these areas: fewer than twice [`LOOKED_UP`].
 fn evenly(areas: &[(u64, u64)]) -> Vec<u64> {
     let pages: u64 = areas
         .iter()

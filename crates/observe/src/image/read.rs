@@ -12,6 +12,7 @@ use crate::{objects, rows};
 use nodewise_profile::{
     Access, BASE_PAGE_SIZE, FirstTouch, Frame, ObjectId, Region, RegionKind, Schedule, SliceId,
 };
+use std::collections::BTreeMap;
 use std::io;
 
 impl Image {
@@ -223,13 +224,19 @@ impl Image {
                 file.hand_to(ordinal, counter, touch);
             }
             Event::OpenMp { ordinal, number } => self.record(ordinal).openmp = Some(number),
-            Event::Ticket { ordinal, chain } => {
-                let site = tables.library.site(&self.modules, &chain);
-                let site = tables.site(site);
-                self.tickets
-                    .entry((site, ordinal))
-                    .and_modify(|again| *again = true)
-                    .or_default();
+            Event::Ticket {
+                instruction,
+                ordinal,
+                counter,
+                chain,
+            } => {
+                let modules = &self.modules;
+                let counter = self.counters.entry((instruction, counter)).or_insert_with(|| {
+                    let site = tables.library.site(modules, &chain);
+                    (tables.site(site), BTreeMap::new())
+                });
+                let again = counter.1.entry(ordinal);
+                again.and_modify(|again| *again = true).or_default();
             }
             Event::Region {
                 id,
