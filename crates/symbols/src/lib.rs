@@ -13,6 +13,7 @@
 #![forbid(unsafe_code)]
 
 mod avx512;
+mod called;
 mod declarators;
 mod function;
 mod members;

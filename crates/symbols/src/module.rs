@@ -1,6 +1,6 @@
 //! Source frames and symbols of one executable or shared library.
 
-use crate::schedule::Called;
+use crate::called::{BODY, Called};
 use nodewise_profile::Frame;
 use object::{Architecture, Object, ObjectSection, ObjectSegment, ObjectSymbol, SectionKind, SymbolKind};
 use std::borrow::Cow;
@@ -190,9 +190,6 @@ impl Module {
         frames
     }
 }
-
-/// What clang calls a body that it wraps.
-pub(crate) const BODY: &str = ".omp_outlined_debug__";
 
 /// The length of the original function's name in the symbol of an outlined function.
 fn outlined_at(symbol: &str) -> Option<usize> {
