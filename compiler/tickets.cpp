@@ -15,8 +15,17 @@ using namespace llvm;
 namespace nodewise {
 namespace {
 
-// Whether the number is used for more than to be stored back, or compared: with a constant, or where it is taken, as
+// Whether the number is only stored back, taken once more, or compared: with a constant, or where it is taken, as
 // reference counts and barriers do.
+bool isBookkeeping(const User &By, const Instruction &Number, const Value *Counter) {
+  if (auto *C = dyn_cast<CmpInst>(&By))
+    return C->getParent() == Number.getParent() || isa<Constant>(C->getOperand(0)) || isa<Constant>(C->getOperand(1));
+  if (auto *S = dyn_cast<StoreInst>(&By))
+    return S->getPointerOperand()->stripPointerCasts() == Counter;
+  return isa<IntrinsicInst, AtomicCmpXchgInst>(By);
+}
+
+// Whether the number is used for anything else.
 bool isUsed(Instruction *Number, const Value *Counter) {
   SmallPtrSet<Value *, 16> Seen;
   SmallVector<Value *, 16> Left{Number};
@@ -28,15 +37,7 @@ bool isUsed(Instruction *Number, const Value *Counter) {
       User *By = U.getUser();
       if (isa<BinaryOperator, CastInst, PHINode, SelectInst, ExtractValueInst, FreezeInst, MinMaxIntrinsic>(By))
         Left.push_back(By);
-      else if (auto *C = dyn_cast<CmpInst>(By);
-               isa<IntrinsicInst>(By) || (C && (C->getParent() == Number->getParent() ||
-                                                isa<Constant>(C->getOperand(0)) || isa<Constant>(C->getOperand(1)))))
-        continue;
-      else if (auto *S = dyn_cast<StoreInst>(By); S && S->getPointerOperand()->stripPointerCasts() == Counter)
-        continue;
-      else if (isa<AtomicCmpXchgInst>(By)) // the next attempt to take one
-        continue;
-      else
+      else if (!isBookkeeping(*By, *Number, Counter))
         return true;
     }
   }

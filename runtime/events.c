@@ -34,6 +34,11 @@ void nw_line_number(nw_line *line, uint64_t number) {
     append(line, digit, (size_t)(digits + sizeof digits - digit));
 }
 
+void nw_line_numbers(nw_line *line, const uintptr_t *numbers, uint32_t count) {
+    for (uint32_t i = 0; i < count; i++)
+        nw_line_number(line, numbers[i]);
+}
+
 void nw_line_text(nw_line *line, const char *text) {
     append(line, " ", 1);
     size_t from = line->used;

@@ -19,8 +19,7 @@
 static void put_chain(nw_line *line, const uintptr_t *chain, uint32_t depth) {
     nw_observer *observer = nw_here();
     nw_line_number(line, observer == NULL ? 0 : observer->ordinal);
-    for (uint32_t i = 0; i < depth; i++)
-        nw_line_number(line, chain[i]);
+    nw_line_numbers(line, chain, depth);
 }
 
 static void log_new(const nw_allocation *object) {

@@ -85,6 +85,7 @@ typedef struct nw_line {
 
 void nw_line_begin(nw_line *line, const char *word);
 void nw_line_number(nw_line *line, uint64_t number);
+void nw_line_numbers(nw_line *line, const uintptr_t *numbers, uint32_t count);
 void nw_line_text(nw_line *line, const char *text); /* rest of the line: may hold spaces */
 void nw_line_end(nw_line *line);                    /* more lines may follow */
 void nw_line_next(nw_line *line, const char *word); /* begins one after those that are there */

@@ -29,8 +29,7 @@ static NW_COLD void log_ticket(const nw_observer *observer, uint32_t id, uint64_
     nw_line_number(&line, id);
     nw_line_number(&line, observer->ordinal);
     nw_line_number(&line, counter);
-    for (uint32_t i = 0; i < depth; i++)
-        nw_line_number(&line, chain[i]);
+    nw_line_numbers(&line, chain, depth);
     nw_event(&line);
 }
 

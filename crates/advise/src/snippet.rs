@@ -142,7 +142,7 @@ fn is_expression(name: &str) -> bool {
 /// `file:line` of the innermost frame that is the program's.
 fn allocated_at(site: &Site) -> Option<String> {
     let frame = site.frames.iter().find(|f| f.line > 0)?;
-    Some(format!("{}:{}", frame.file_name(), frame.line))
+    Some(frame.place())
 }
 
 /// Whether libnodewise made the array.

@@ -14,7 +14,7 @@ pub struct Affinities {
     given: BTreeMap<Vec<u32>, Vec<u32>>,
     /// Restores them if this process is killed; started with the first thread that is bound.
     guard: Guard,
-    /// Processes whose threads the guard knows of, each with how many entries of `given` there were.
+    /// Processes that the guard knows of, each with how many entries of `given` it was told of them.
     noted: BTreeMap<u32, usize>,
 }
 
@@ -74,32 +74,26 @@ impl Affinities {
             self.guard = AffinityGuard::start().map_or(Guard::Unwanted, Guard::Started);
         }
         // Noted first: we may be killed at any moment.
-        let fresh = !self.given.contains_key(cpus);
-        self.given.entry(cpus.to_vec()).or_insert_with(|| before.clone());
-        self.note(process);
-        if let Err(error) = affinity::bind(tid, cpus) {
-            if fresh {
-                self.given.remove(cpus);
-            }
-            return Err(error);
+        if let Some(guard) = self.guard.started() {
+            guard.note(process, cpus, &before);
+            self.noted.entry(process).or_default();
         }
+        affinity::bind(tid, cpus)?;
+        self.given.entry(cpus.to_vec()).or_insert_with(|| before.clone());
         self.before.entry(tid).or_insert(before);
         Ok(true)
     }
 
     /// Has the guard restore this process's threads as well: those that a bound one has created, as a thread or by `fork`,
-    /// have its CPUs. Returns whether there was room for it.
-    pub fn note(&mut self, process: u32) -> bool {
-        let pairs = self.given.len();
-        let Some(guard) = self.guard.started() else {
-            return true;
-        };
-        if self.noted.get(&process) == Some(&pairs) {
-            return true;
+    /// have its CPUs.
+    pub fn note(&mut self, process: u32) {
+        let Some(guard) = self.guard.started() else { return };
+        if self.noted.insert(process, self.given.len()) == Some(self.given.len()) {
+            return;
         }
-        self.noted.insert(process, pairs);
-        let mut each = self.given.iter();
-        each.all(|(given, before)| guard.note(process, given, before))
+        for (given, before) in &self.given {
+            guard.note(process, given, before);
+        }
     }
 
     /// Whether these CPUs are what is left, among the CPUs `usable` that are online, of a list that was set for some

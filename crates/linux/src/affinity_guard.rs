@@ -218,17 +218,8 @@ fn each_number(entries: &[u8], mut does: impl FnMut(u32)) {
 mod tests {
     use super::*;
     use crate::affinity::{bind, cpus_of};
-    use std::process::{Child, Command};
+    use crate::sleeper::Sleeper;
     use std::time::Duration;
-
-    fn sleeper() -> Child {
-        Command::new("/bin/sleep").arg("600").spawn().unwrap()
-    }
-
-    fn end(mut child: Child) {
-        child.kill().unwrap();
-        child.wait().unwrap();
-    }
 
     /// What a process whose owner is killed after `does` leaves of a thread's CPUs.
     fn killed_after(target: u32, does: impl Fn(&mut AffinityGuard)) -> Vec<u32> {
@@ -251,7 +242,7 @@ mod tests {
 
     #[test]
     fn who_is_killed_leaves_threads_with_what_they_had() {
-        let target = sleeper();
+        let target = Sleeper::start();
         let before = cpus_of(target.id()).unwrap();
         let one = &before[..1];
         let left = killed_after(target.id(), |guard| {
@@ -265,7 +256,6 @@ mod tests {
             guard.forget(target.id());
         });
         assert_eq!(left, one, "forgotten, so it keeps what it has");
-        end(target);
     }
 
     #[test]

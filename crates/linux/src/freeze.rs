@@ -204,17 +204,11 @@ fn states(pid: u32) -> Vec<char> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::process::{Child, Command};
-
-    struct Sleeper(Child);
+    use crate::sleeper::Sleeper;
 
     impl Sleeper {
-        fn start() -> Self {
-            Self(Command::new("/bin/sleep").arg("600").spawn().unwrap())
-        }
-
         fn is_stopped(&self) -> bool {
-            states(self.0.id()) == ['T']
+            states(self.id()) == ['T']
         }
 
         fn comes_to(&self, stopped: bool) -> bool {
@@ -229,17 +223,10 @@ mod tests {
         }
     }
 
-    impl Drop for Sleeper {
-        fn drop(&mut self) {
-            let _ = self.0.kill();
-            let _ = self.0.wait();
-        }
-    }
-
     #[test]
     fn a_frozen_process_stands_still_until_dropped() {
         let sleeper = Sleeper::start();
-        let frozen = Frozen::stop(sleeper.0.id()).unwrap();
+        let frozen = Frozen::stop(sleeper.id()).unwrap();
         assert!(frozen.0.is_some() && sleeper.comes_to(true));
         drop(frozen);
         assert!(sleeper.comes_to(false));
@@ -248,8 +235,8 @@ mod tests {
     #[test]
     fn who_was_stopped_before_stays_stopped() {
         let sleeper = Sleeper::start();
-        let _outer = Frozen::stop(sleeper.0.id()).unwrap();
-        drop(Frozen::stop(sleeper.0.id()).unwrap());
+        let _outer = Frozen::stop(sleeper.id()).unwrap();
+        drop(Frozen::stop(sleeper.id()).unwrap());
         assert!(sleeper.is_stopped());
     }
 
@@ -258,7 +245,7 @@ mod tests {
 
     impl Freezer {
         fn start(sleeper: &Sleeper) -> Self {
-            let target = sleeper.0.id();
+            let target = sleeper.id();
             // SAFETY: the child makes system calls, allocates in a single thread of its own, and ends by a
             // signal.
             let freezer = unsafe { libc::fork() };
@@ -304,7 +291,7 @@ mod tests {
     #[test]
     fn who_may_be_stopped_is_not_for_that() {
         let sleeper = Sleeper::start();
-        may_stop(sleeper.0.id()).unwrap();
+        may_stop(sleeper.id()).unwrap();
         assert!(!sleeper.is_stopped());
         assert!(may_stop(u32::MAX >> 2).is_err());
     }

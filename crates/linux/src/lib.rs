@@ -45,6 +45,8 @@ pub mod qemu;
 pub mod resctrl;
 pub mod scan;
 pub mod signals;
+#[cfg(test)]
+mod sleeper;
 pub mod soft_dirty;
 pub mod stdout;
 pub mod switches;

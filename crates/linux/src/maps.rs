@@ -79,6 +79,7 @@ impl Host {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sleeper::Sleeper;
     use proptest::prelude::*;
 
     #[test]
@@ -120,7 +121,7 @@ mod tests {
 
     #[test]
     fn a_child_began_now_and_this_process_before() {
-        let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        let child = Sleeper::start();
         let now = std::time::SystemTime::now()
             .duration_since(std::time::UNIX_EPOCH)
             .unwrap()
@@ -130,8 +131,6 @@ mod tests {
             host.began(child.id()).unwrap(),
             host.began(std::process::id()).unwrap(),
         );
-        child.kill().unwrap();
-        child.wait().unwrap();
         assert!(began.abs_diff(now) <= 2, "{began}, it is {now}");
         assert!(own <= began && host.began(u32::MAX - 1).is_none());
     }

@@ -219,8 +219,17 @@ impl Host {
     /// The node that the kernel's balancing prefers for a thread; `None` where it has none yet, or does not say.
     #[must_use]
     pub fn preferred_node(&self, pid: u32, tid: u32) -> Option<u32> {
+        self.scheduler_figure(pid, tid, "numa_preferred_nid")?
+            .try_into()
+            .ok()
+    }
+
+    /// A figure that the scheduler keeps of a thread (`sched`); `None` where the kernel has no scheduler statistics, or we may
+    /// not read those of the thread.
+    #[must_use]
+    pub fn scheduler_figure(&self, pid: u32, tid: u32, name: &str) -> Option<i64> {
         let text = self.read(&format!("proc/{pid}/task/{tid}/sched")).ok()?;
-        let line = text.lines().find(|l| l.starts_with("numa_preferred_nid"))?;
+        let line = text.lines().find(|l| l.starts_with(name))?;
         line.rsplit(':').next()?.trim().parse().ok()
     }
 

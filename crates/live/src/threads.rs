@@ -132,9 +132,10 @@ impl ThreadScheduler {
             counts: Counts::new(topology.machine.node_count(), half_life),
             loads: Sampled::new(&host, topology),
             traffic: traffic::Groups::default(),
-            affinities: match dry || !undoes {
-                true => Affinities::default(),
-                false => Affinities::guarded(),
+            affinities: if undoes && !dry {
+                Affinities::guarded()
+            } else {
+                Affinities::default()
             },
             supposed: HashMap::new(),
             summary,
@@ -157,18 +158,13 @@ impl ThreadScheduler {
 
     /// Holds all threads of these processes where they belong, as far as that is known at once.
     fn hold(&mut self, topology: &Topology, running: &[Seen]) {
-        let cpus: BTreeMap<u32, &Seen> = running
-            .iter()
-            .flat_map(|s| s.all.iter().map(move |t| (*t, s)))
-            .collect();
-        for (tid, node) in homes::belonging(&self.host, topology, running) {
-            if let Some(one) = cpus.get(&tid) {
+        for (one, threads) in homes::belonging(&self.host, topology, running) {
+            for (tid, node) in threads {
+                let cpus = usable(topology, node, &one.cpus);
                 // One that has ended, or may not be bound, is not held.
-                let _ = self
-                    .affinities
-                    .bind(one.pid, tid, &usable(topology, node, &one.cpus));
-                self.held.insert(one.pid);
+                let _ = self.affinities.bind(one.pid, tid, &cpus);
             }
+            self.held.insert(one.pid);
         }
     }
 

@@ -81,7 +81,7 @@ impl Library {
     }
 
     fn frames_with_columns(&mut self, modules: &[Loaded], address: u64) -> Vec<(Frame, u32)> {
-        let Some(loaded) = modules.iter().rev().find(|m| (m.start..m.end).contains(&address)) else {
+        let Some(loaded) = loaded_at(modules, address) else {
             let frame = Frame {
                 function: format!("{address:#x}"),
                 ..Frame::default()
@@ -171,13 +171,11 @@ impl Library {
     /// Whether an address is in one of the libraries that we load into the program; libnodewise counts as the program's
     /// own.
     fn is_ours(&self, modules: &[Loaded], address: u64) -> bool {
-        let loaded = modules.iter().rev().find(|m| (m.start..m.end).contains(&address));
-        loaded.is_some_and(|m| self.name(m.file).starts_with("libnodewise-"))
+        loaded_at(modules, address).is_some_and(|m| self.name(m.file).starts_with("libnodewise-"))
     }
 
     fn load_is_outlined(&mut self, modules: &[Loaded], address: u64) -> bool {
-        let loaded = modules.iter().rev().find(|m| (m.start..m.end).contains(&address));
-        loaded.is_some_and(|l| {
+        loaded_at(modules, address).is_some_and(|l| {
             let module = self.module(l.file);
             module.is_some_and(|m| m.is_outlined(address - l.bias))
         })
@@ -185,10 +183,7 @@ impl Library {
 
     /// How the outlined function at an address deals its work to threads.
     pub fn schedule(&mut self, modules: &[Loaded], address: u64) -> Option<Schedule> {
-        let loaded = modules
-            .iter()
-            .rev()
-            .find(|m| (m.start..m.end).contains(&address))?;
+        let loaded = loaded_at(modules, address)?;
         self.module(loaded.file)?.schedule(address - loaded.bias)
     }
 
@@ -255,6 +250,11 @@ impl Library {
         }
         None
     }
+}
+
+/// The module at an address: of those that were there one after the other, the last.
+fn loaded_at(modules: &[Loaded], address: u64) -> Option<&Loaded> {
+    modules.iter().rev().find(|m| (m.start..m.end).contains(&address))
 }
 
 /// Whether the code came with the compiler, or has no source.

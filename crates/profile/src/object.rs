@@ -21,6 +21,12 @@ impl Frame {
         self.file.rsplit('/').next().unwrap_or(&self.file)
     }
 
+    /// `file:line`, without the file's folders.
+    #[must_use]
+    pub fn place(&self) -> String {
+        format!("{}:{}", self.file_name(), self.line)
+    }
+
     /// Whether it is of code that came with the compiler or the system: no line of the program's.
     #[must_use]
     pub fn is_library(&self) -> bool {

@@ -108,7 +108,7 @@ fn counters(profile: &Profile) -> Vec<Counter> {
         let frame = profile.site(counter.site)?.own()?;
         Some(Counter {
             function: frame.function.clone(),
-            site: format!("{}:{}", frame.file_name(), frame.line),
+            site: frame.place(),
             threads: counter.threads,
             again: counter.again,
         })
@@ -126,7 +126,7 @@ fn dynamic_loops(regions: &[RegionCost]) -> Vec<DynamicLoop> {
         let share = region.lines / all.max(1.0);
         (share >= SMALL).then(|| DynamicLoop {
             function: region.frame.function.clone(),
-            site: format!("{}:{}", region.frame.file_name(), region.frame.line),
+            site: region.frame.place(),
             schedule: schedule.name(),
             share,
             advice: instead(schedule).to_owned(),

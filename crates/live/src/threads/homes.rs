@@ -23,10 +23,14 @@ const WORKED: f64 = 0.25;
 /// Threads of a process whose preferred nodes are asked for, at most.
 const MOST_ASKED: usize = 256;
 
-/// The node of each thread of these processes: that of the process's memory, if nearly all of it is on one; else the one that
+/// The node of each thread of these processes that may be bound, by process: that of the process's memory, if nearly all of it is on one; else the one that
 /// the kernel's balancing prefers for the thread; else the one that it is on. The threads of a process stay where they are if
 /// those that work would not have a core each.
-pub fn belonging(host: &Host, topology: &Topology, running: &[Seen]) -> Vec<(u32, NodeId)> {
+pub fn belonging<'a>(
+    host: &Host,
+    topology: &Topology,
+    running: &'a [Seen],
+) -> Vec<(&'a Seen, Vec<(u32, NodeId)>)> {
     let siblings = host.read("sys/devices/system/cpu/smt/active");
     let of_a_core = if siblings.is_ok_and(|active| active.trim() == "1") {
         2
@@ -46,25 +50,24 @@ pub fn belonging(host: &Host, topology: &Topology, running: &[Seen]) -> Vec<(u32
             let to = to.filter(|n| one.nodes.contains(n) && !usable(topology, *n, &one.cpus).is_empty());
             Some((task.tid, to.or_else(|| topology.node_of_cpu(task.cpu))?))
         };
-        let nodes: Vec<(u32, NodeId)> = tasks.iter().filter_map(node).collect();
         let working = at_work(&tasks);
-        let mut with = taken.clone();
-        for (_, node) in nodes.iter().filter(|(tid, _)| working.contains(tid)) {
-            *with.entry(*node).or_default() += 1;
-        }
+        let with = |nodes: &[(u32, NodeId)]| {
+            let mut with = taken.clone();
+            for (_, node) in nodes.iter().filter(|(tid, _)| working.contains(tid)) {
+                *with.entry(*node).or_default() += 1;
+            }
+            with
+        };
         let fits = |(node, threads): (&NodeId, &usize)| {
             *threads <= (usable(topology, *node, &one.cpus).len() / of_a_core).max(1)
         };
-        if with.iter().all(fits) {
-            found.extend(nodes);
-            taken = with;
-            continue;
+        let mut nodes: Vec<(u32, NodeId)> = tasks.iter().filter_map(node).collect();
+        if !with(&nodes).iter().all(fits) {
+            let here = |task: &Task| Some((task.tid, topology.node_of_cpu(task.cpu)?));
+            nodes = tasks.iter().filter_map(here).collect();
         }
-        let here = |task: &Task| Some((task.tid, topology.node_of_cpu(task.cpu)?));
-        for (tid, node) in tasks.iter().filter_map(here) {
-            *taken.entry(node).or_default() += usize::from(working.contains(&tid));
-            found.push((tid, node));
-        }
+        taken = with(&nodes);
+        found.push((one, nodes));
     }
     found
 }

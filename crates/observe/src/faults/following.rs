@@ -291,13 +291,10 @@ enum Counted {
 
 /// Reads `numa_pages_migrated` of a thread.
 fn moved_by(host: &Host, pid: u32, tid: u32) -> Counted {
-    let folder = format!("proc/{pid}/task/{tid}");
-    let text = host.read(&format!("{folder}/sched")).unwrap_or_default();
-    let line = text.lines().find(|l| l.starts_with("numa_pages_migrated"));
-    let count = line.and_then(|l| l.rsplit(':').next()?.trim().parse().ok());
-    match count {
+    let count = host.scheduler_figure(pid, tid, "numa_pages_migrated");
+    match count.and_then(|pages| pages.try_into().ok()) {
         Some(pages) => Counted::Pages(pages),
-        None if host.names(&folder).is_ok() => Counted::Not,
+        None if host.names(&format!("proc/{pid}/task/{tid}")).is_ok() => Counted::Not,
         None => Counted::Ended,
     }
 }

@@ -4,6 +4,7 @@ use super::{Arguments, meta, progress_bar, show};
 use indicatif::ProgressBar;
 use nodewise_analysis::Roles;
 use nodewise_observe::{Options, Recorded};
+use nodewise_profile::Profile;
 use nodewise_report::roles_sentence;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -32,7 +33,7 @@ impl Again {
         arguments: &Arguments,
     ) -> anyhow::Result<Option<String>> {
         if self.0.is_empty() {
-            return from_counters(folder);
+            return Ok(from_counters(&first.profile));
         }
         if first.status != 0 {
             let status = first.status;
@@ -54,10 +55,9 @@ impl Again {
 }
 
 /// What the counters that threads take numbers from say, if anything.
-fn from_counters(folder: &Path) -> anyhow::Result<Option<String>> {
-    let profile = nodewise_store::Reader::open(folder)?.into_profile();
-    let roles = Roles::of(&profile).filter(|roles| roles.counter.is_some());
-    Ok(roles.map(|roles| roles_sentence(&roles, &profile)))
+fn from_counters(profile: &Profile) -> Option<String> {
+    let roles = Roles::of(profile).filter(|roles| roles.counter.is_some());
+    roles.map(|roles| roles_sentence(&roles, profile))
 }
 
 /// Records one repetition; why it cannot be compared, if so: what was recorded first is kept all the same.
