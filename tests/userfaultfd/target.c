@@ -17,6 +17,7 @@
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { PAGE = 4096, PAGES = 4096, WORDS = PAGE / 8, STEP = 64, OWNERS = 2 };
@@ -25,8 +26,12 @@ enum { PAGE = 4096, PAGES = 4096, WORDS = PAGE / 8, STEP = 64, OWNERS = 2 };
 static atomic_int stop;
 static atomic_long rounds;
 
+static time_t began;
+
 static void fail(const char *what) {
-    printf("WRONG %s\n", what);
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    printf("WRONG after %.3f s: %s\n", (double)(now.tv_sec - began) + now.tv_nsec / 1e9, what);
     fflush(stdout);
     _exit(3);
 }
@@ -163,7 +168,7 @@ static void *parts_change_place(void *unused) {
     uint64_t *memory = fresh(), *other = fresh();
     for (; !stop; rounds++) {
         fill(memory, 17);
-        long from = rand() % 3000, count = 1 + rand() % 1000;
+        long from = 1 + rand() % 3000, count = 1 + rand() % 1000; // nothing grows into it from below
         char *part = (char *)memory + from * PAGE, *there = (char *)other + (from + 90) * PAGE;
         if (from + 90 + count > PAGES)
             continue;
@@ -178,11 +183,63 @@ static void *parts_change_place(void *unused) {
         madvise(part, count * PAGE, huge ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
         for (long page = 0; page < PAGES; page++) {
             uint64_t wanted = page >= from && page < from + count ? 0 : 17 + page * WORDS;
-            if (((volatile uint64_t *)memory)[page * WORDS] != wanted)
+            uint64_t found = ((volatile uint64_t *)memory)[page * WORDS];
+            if (found != wanted) {
+                printf("page %ld of part %ld+%ld: %lu, not %lu; again: %lu\n", page, from, count, found, wanted,
+                       ((volatile uint64_t *)memory)[page * WORDS]);
                 fail("what a part left behind");
+            }
         }
         usleep(2000);
     }
+    return unused;
+}
+
+// As several threads' malloc does: memory grows into the place of what another thread has just unmapped.
+static void *trades(void *argument) {
+    enum { SMALLER = 256 << 10, BUFFERS = 8 };
+    uint64_t *buffers[BUFFERS] = {0}, keys[BUFFERS] = {0}, key = (uintptr_t)argument;
+    unsigned seed = (unsigned)key;
+    for (; !stop; rounds++) {
+        int which = rand_r(&seed) % BUFFERS;
+        uint64_t **buffer = &buffers[which];
+        if (*buffer && rand_r(&seed) % 2) {
+            *buffer = mremap(*buffer, SMALLER, 2 * SMALLER, MREMAP_MAYMOVE);
+            if (*buffer == MAP_FAILED)
+                fail("a buffer's growing");
+            for (long i = 0; i < SMALLER / 8; i += WORDS)
+                if (((volatile uint64_t *)*buffer)[i] != keys[which] + i)
+                    fail("what has grown");
+            if (mremap(*buffer, 2 * SMALLER, SMALLER, 0) == MAP_FAILED)
+                fail("a buffer's shrinking");
+        } else {
+            if (*buffer)
+                munmap(*buffer, SMALLER);
+            *buffer = mmap(NULL, SMALLER, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+            keys[which] = key += SMALLER;
+            for (long i = 0; i < SMALLER / 8; i += WORDS) {
+                if (((volatile uint64_t *)*buffer)[i])
+                    fail("a new buffer is not zero");
+                (*buffer)[i] = keys[which] + i;
+            }
+        }
+        for (int other = 0; other < BUFFERS; other++)
+            for (long i = 0; buffers[other] && i < SMALLER / 8; i += WORDS)
+                if (((volatile uint64_t *)buffers[other])[i] != keys[other] + i) {
+                    printf("buffer %d (after %d), %p + %#lx: %#lx, key %#lx\n", other, which, (void *)buffers[other],
+                           i * 8, ((volatile uint64_t *)buffers[other])[i], keys[other]);
+                    fail("a buffer");
+                }
+    }
+    return NULL;
+}
+
+static void *several_trade(void *unused) {
+    pthread_t threads[3];
+    for (long i = 0; i < 3; i++)
+        pthread_create(&threads[i], NULL, trades, (void *)((i + 1) << 40));
+    for (long i = 0; i < 3; i++)
+        pthread_join(threads[i], NULL);
     return unused;
 }
 
@@ -256,6 +313,39 @@ static void *starts_threads(void *unused) {
     return unused;
 }
 
+// Threads whose stacks lie in the program's own memory, as OpenMP's or a runtime's may: they sleep, and end.
+static void *sleeps(void *words) {
+    volatile uint64_t mine[8];
+    for (int i = 0; i < 8; i++)
+        mine[i] = (uintptr_t)words + i;
+    usleep(1000 + rand() % 30000);
+    for (int i = 0; i < 8; i++)
+        if (mine[i] != (uintptr_t)words + i)
+            fail("a stack");
+    return words;
+}
+
+static void *own_stacks(void *unused) {
+    enum { THREADS = 64, STACK = 32 << 10 };
+    char *memory = (char *)fresh();
+    pthread_attr_t attributes[THREADS];
+    pthread_t threads[THREADS];
+    for (long i = 0; i < THREADS; i++) {
+        pthread_attr_init(&attributes[i]);
+        pthread_attr_setstack(&attributes[i], memory + i * STACK, STACK);
+        if (pthread_create(&threads[i], &attributes[i], sleeps, memory))
+            fail("thread");
+    }
+    for (int i = 0; !stop; i = (i + 1) % THREADS, rounds++) {
+        pthread_join(threads[i], NULL);
+        if (pthread_create(&threads[i], &attributes[i], sleeps, memory))
+            fail("thread");
+    }
+    for (int i = 0; i < THREADS; i++)
+        pthread_join(threads[i], NULL);
+    return unused;
+}
+
 // Owners of a part each, on CPUs far apart, which they only read.
 static char *parts;
 static long owned = 256; // pages
@@ -292,11 +382,19 @@ static const struct {
     const char *name;
     void *(*work)(void *);
 } KINDS[] = {
-    {"counts", counts},     {"forks", forks},
-    {"gives-up", gives_up}, {"changes-place", changes_place},
-    {"grows", grows},       {"parts-change-place", parts_change_place},
-    {"protects", protects}, {"unmaps", unmaps},
-    {"calls", calls},       {"starts-threads", starts_threads},
+    {"counts", counts},
+    {"forks", forks},
+    {"gives-up", gives_up},
+    {"changes-place", changes_place},
+    {"grows", grows},
+    {"parts-change-place", parts_change_place},
+    {"protects", protects},
+    {"unmaps", unmaps},
+    {"calls", calls},
+    {"starts-threads", starts_threads},
+    {"own-stacks", own_stacks},
+    // Not among all of them: it would take the place of what parts_change_place puts back.
+    {"trades", several_trade},
 };
 enum { KIND_COUNT = sizeof KINDS / sizeof *KINDS };
 
@@ -304,7 +402,9 @@ int main(int argc, char **argv) {
     const char *kind = argc > 1 ? argv[1] : "";
     int seconds = argc > 2 ? atoi(argv[2]) : 1, started = 0;
     huge = argc > 3 && !strcmp(argv[3], "huge");
-    if (argc > 3 && !huge)
+    if (huge)
+        owned *= 8; // four huge pages each
+    else if (argc > 3)
         owned = atol(argv[3]);
     pthread_t threads[KIND_COUNT];
     if (!strcmp(kind, "filtered")) {
@@ -321,12 +421,15 @@ int main(int argc, char **argv) {
             pthread_create(&threads[started++], NULL, owns, (void *)me);
     }
     for (int i = 0; i < KIND_COUNT; i++)
-        if (!strcmp(kind, KINDS[i].name) || !strcmp(kind, "all"))
+        if (!strcmp(kind, KINDS[i].name) || (!strcmp(kind, "all") && KINDS[i].work != several_trade))
             pthread_create(&threads[started++], NULL, KINDS[i].work, NULL);
     if (started == 0) {
         fprintf(stderr, "no such kind: %s\n", kind);
         return 2;
     }
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    began = now.tv_sec;
     puts("began");
     fflush(stdout);
     for (int i = 0; i < 20 * seconds; i++)

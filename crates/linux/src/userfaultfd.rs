@@ -15,6 +15,9 @@ mod keeper;
 mod mappings;
 #[cfg(test)]
 mod tests;
+mod thread_ends;
+
+pub use thread_ends::robust_lists;
 
 use crate::{Host, cleanup_process};
 use std::fs::{File, OpenOptions};
@@ -28,6 +31,8 @@ pub const HUGE: u64 = 2 << 20;
 pub const SMALL: u64 = 4 << 10;
 /// The number of threads among which one is chosen to be interrupted.
 const MOST_LOOKED_AT: usize = 64;
+/// How often a thread is chosen.
+const TRIES: u32 = 8;
 /// The code of the instruction `syscall`.
 const SYSTEM_CALL: [u8; 2] = [0x0f, 0x05];
 
@@ -54,6 +59,28 @@ impl Window {
     pub const MOST: usize = 32;
     /// The largest number of huge ones.
     pub const MOST_HUGE: usize = 8;
+
+    /// Without the pages in which these addresses lie.
+    #[must_use]
+    pub fn without(mut self, addresses: &[u64]) -> Self {
+        let pages = self.pages;
+        let contains = |page: u64| {
+            addresses
+                .iter()
+                .any(|a| (page..page + self.page_bytes).contains(a))
+        };
+        let mut count = 0;
+        for page in pages
+            .iter()
+            .take(self.count as usize)
+            .filter(|page| !contains(**page))
+        {
+            self.pages[count] = *page;
+            count += 1;
+        }
+        self.count = count as u64;
+        self
+    }
 }
 
 /// What became of a window.
@@ -169,6 +196,17 @@ impl Sampler {
     /// # Errors
     /// It cannot be entered; it goes on as if nothing had been tried.
     pub fn attach(host: &Host, pid: u32) -> Result<Self, Refusal> {
+        for _ in 1..TRIES {
+            match Self::enter(host, pid) {
+                // The thread that was chosen has ended, not the process.
+                Err(Refusal::Gone) if host.has_process(pid) => {}
+                other => return other,
+            }
+        }
+        Self::enter(host, pid)
+    }
+
+    fn enter(host: &Host, pid: u32) -> Result<Self, Refusal> {
         let mut sampler = Self::start(host, pid).map_err(Refusal::of)?;
         match sampler.receive().map_err(Refusal::of)?.error {
             0 => Ok(sampler),

@@ -87,6 +87,12 @@ impl Descriptor {
         self.call(COPY, &mut [to, bytes.as_ptr() as u64, bytes.len() as u64, 0, 0])
     }
 
+    /// Whether a thread has changed the memory's map and not yet gone on since: before or after we have read of it.
+    pub fn changing(self) -> bool {
+        // Of no bytes: it is refused in any case.
+        self.copy(0, &[]) == libc::EAGAIN
+    }
+
     /// The next thing that the process did, if there is one.
     pub fn read(self) -> Option<Event> {
         let mut message = Message::default();

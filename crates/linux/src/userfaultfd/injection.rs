@@ -105,12 +105,13 @@ impl Stopped {
     /// blocked until it is let go on. `filtered`: its system calls are filtered. `memory`: the process's.
     pub fn interrupt(tid: u32, instruction: u64, filtered: bool, memory: Memory) -> Result<Self, i32> {
         let tid = tid as i32;
-        let options = TRACE_SYSTEM_CALLS | TRACE_CLONES;
         // Filters may come later, too.
-        if trace(SEIZE, tid, 0, options | SUSPEND_FILTERS).is_err() {
+        let mut options = TRACE_SYSTEM_CALLS | SUSPEND_FILTERS;
+        if trace(SEIZE, tid, 0, options).is_err() {
             if filtered {
                 return Err(libc::EPERM);
             }
+            options = TRACE_SYSTEM_CALLS;
             trace(SEIZE, tid, 0, options)?;
         }
         for _ in 0..RSEQ_TRIES {
@@ -121,6 +122,8 @@ impl Stopped {
                 return Err(libc::ENOEXEC);
             }
             if !in_restartable_sequence(tid, registers.rip, memory) {
+                // Not before it has stopped: a thread that it starts until then is the program's.
+                trace(libc::PTRACE_SETOPTIONS, tid, 0, options | TRACE_CLONES)?;
                 return Self::with_signals_blocked(tid, instruction, registers);
             }
             trace(libc::PTRACE_CONT, tid, 0, 0)?;
@@ -267,9 +270,9 @@ impl Stopped {
         }
     }
 
-    /// A thread of ours is scheduled as any, whatever the thread was that started it: one of a real-time policy that never sleeps would keep
-    /// it from running.
-    pub fn schedule_as_any(&self) {
+    /// A thread of ours is scheduled as any, whatever the thread was that started it (one of a real-time policy that never sleeps
+    /// would keep it from running), and first among those: threads of the program wait for what it does.
+    pub fn schedule(&self) {
         let parameters = libc::sched_param { sched_priority: 0 };
         let all = [u64::MAX; 128];
         // SAFETY: both read memory of ours.
@@ -281,6 +284,7 @@ impl Stopped {
                 size_of_val(&all),
                 all.as_ptr(),
             );
+            libc::setpriority(libc::PRIO_PROCESS, self.tid as libc::id_t, -20);
         }
     }
 

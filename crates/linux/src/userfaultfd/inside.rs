@@ -34,7 +34,7 @@ impl Inside {
             .and_then(|thread| open(&program, thread, place.pid));
         program.go_on();
         let (thread, uffd, number) = entered?;
-        thread.schedule_as_any();
+        thread.schedule();
         let close = |first, last| thread.call(libc::SYS_close_range, [first, last, 0, 0, 0, 0]);
         let _ = close(number + 1, u64::from(u32::MAX));
         if number > 0 {
@@ -168,8 +168,10 @@ fn set_up(thread: &Stopped, uffd: Descriptor, memory: Memory) -> Result<u64, i32
     let kind = (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE) as u64;
     let mapped = thread.call(libc::SYS_mmap, [0, MAPPED, access, kind, u64::MAX, 0])?;
     let inside = || {
-        let not_inherited = libc::MADV_DONTFORK as u64;
-        thread.call(libc::SYS_madvise, [mapped, MAPPED, not_inherited, 0, 0, 0])?;
+        let advise = |advice| thread.call(libc::SYS_madvise, [mapped, MAPPED, advice as u64, 0, 0, 0]);
+        advise(libc::MADV_DONTFORK)?;
+        // Else the kernel may make a huge page of small ones, which fills all places. Refused where there are no huge pages.
+        let _ = advise(libc::MADV_NOHUGEPAGE);
         let page = mapped.next_multiple_of(HUGE) + AREA;
         memory.write(page, NAME)?;
         thread.call(libc::SYS_prctl, [libc::PR_SET_NAME as u64, page, 0, 0, 0, 0])?;

@@ -6,7 +6,7 @@
 //! memory until we have read of it, so that the child gets what the parent had).
 
 use super::abi::{Descriptor, Event};
-use super::aside::Aside;
+use super::aside::{Aside, Pages};
 use super::injection::Memory;
 use super::inside::{Inside, SLOTS};
 use super::{Place, Reply, SMALL, Window, mappings};
@@ -20,6 +20,8 @@ const MEMORY: i32 = 2;
 /// is set aside between the two would come back with what was given up: the time must be more than any thread takes from
 /// one to the other.
 const LEFT_ALONE_MS: u64 = 10_000;
+/// How long a thread may take to go on once we have read what it tells.
+const SETTLES_MS: u64 = 2;
 /// Ranges left alone at a time; if there are more, all pages are.
 const RANGES: usize = 64;
 
@@ -29,13 +31,14 @@ struct Keeper<'a> {
     maps: &'a [u8],
     /// The descriptor that [`children`] opens.
     children: i32,
-    aside: [Aside; Window::MOST],
-    count: usize,
+    aside: Pages,
     /// Slots whose last page could not be taken out again.
     lost: [bool; SLOTS],
     /// As large as a huge page.
     buffer: &'a mut [u8],
     window: (u64, u64),
+    /// Our thread is not there any more: the process has ended, or executes another program.
+    gone: bool,
     /// Nothing more is set aside, and all is put back.
     ending: bool,
     /// More may be registered than the window: its parts changed their places, or somebody waits elsewhere.
@@ -53,6 +56,7 @@ struct Keeper<'a> {
 /// All that the process does. Descriptors 0, 1 and 2: where commands come from, where replies go, and the process's memory.
 pub fn run(place: &Place, buffer: &mut [u8]) {
     protect_from_out_of_memory();
+    run_first();
     let inside = match Inside::enter(place, Memory(MEMORY)) {
         Ok(inside) => inside,
         Err(error) => return answer(&Reply::failed(error)),
@@ -61,11 +65,11 @@ pub fn run(place: &Place, buffer: &mut [u8]) {
         inside,
         maps: &place.maps,
         children: children(),
-        aside: [Aside::default(); Window::MOST],
-        count: 0,
+        aside: Pages::new(),
         lost: [false; SLOTS],
         buffer,
         window: (0, 0),
+        gone: false,
         ending: false,
         astray: false,
         waiting_since: None,
@@ -95,16 +99,13 @@ impl Keeper<'_> {
     /// The next command; none when whoever gives them has ended.
     fn next(&mut self) -> Option<Window> {
         loop {
-            let [command, event, child] = self.wait(-1);
+            let [command, event] = self.wait(-1);
             if event {
                 // Forks that began while a range was registered; and who waits in what is still registered.
                 self.handle_all();
                 if self.astray {
                     self.unregister_all();
                 }
-            }
-            if child {
-                self.inside.lives();
             }
             if command {
                 let mut window = Window::default();
@@ -116,8 +117,9 @@ impl Keeper<'_> {
         }
     }
 
-    /// Waits for a command (or the end of who gives them), an event of the process, or news of our thread.
-    fn wait(&self, milliseconds: i32) -> [bool; 3] {
+    /// Waits for a command (or the end of who gives them), an event of the process, or news of our thread, which are seen to:
+    /// whether there is a command, and an event.
+    fn wait(&mut self, milliseconds: i32) -> [bool; 2] {
         let wanted = |fd| libc::pollfd {
             fd,
             events: libc::POLLIN,
@@ -130,12 +132,16 @@ impl Keeper<'_> {
         ];
         // SAFETY: reads and writes three entries.
         unsafe { libc::poll(all.as_mut_ptr(), 3, milliseconds) };
-        let found = all.map(|one| one.revents != 0);
-        let mut signal = std::mem::MaybeUninit::<libc::signalfd_siginfo>::uninit();
-        let size = size_of::<libc::signalfd_siginfo>();
-        // SAFETY: the kernel writes at most `size` bytes, which are not read.
-        while found[2] && unsafe { libc::read(self.children, signal.as_mut_ptr().cast(), size) } > 0 {}
-        found
+        let [command, event, child] = all.map(|one| one.revents != 0);
+        if child {
+            let mut signal = std::mem::MaybeUninit::<libc::signalfd_siginfo>::uninit();
+            let size = size_of::<libc::signalfd_siginfo>();
+            // SAFETY: the kernel writes at most `size` bytes, which are not read.
+            while unsafe { libc::read(self.children, signal.as_mut_ptr().cast(), size) } > 0 {}
+            // At once, whoever waits here: a process that ends waits for this.
+            self.gone |= !self.inside.lives();
+        }
+        [command, event]
     }
 
     /// Sets the pages of a window aside and puts them back as they are accessed, the others at its end.
@@ -153,20 +159,27 @@ impl Keeper<'_> {
         }
         self.window = (window.start, window.bytes);
         (self.ending, self.astray, self.waiting_since, self.waited) = (false, false, None, 0);
+        let before = self.surroundings();
         let error = match self.inside.uffd.register(window.start, window.bytes) {
             0 => self.inside.register_area(),
             error => error,
         };
         let mut reply = Reply::failed(error);
-        if error == 0 {
+        // What is mapped later is not registered: pages of it could be taken, but nobody would wait for them. From here on we are
+        // told of every change before the next page is taken. What joined the mapping just before is not registered either, and
+        // the program could not move the whole.
+        if error == 0 && before.is_some() && before == self.surroundings() {
             self.set_all_aside(window, &mut reply);
             self.inside.unregister_area();
             self.hold(window.milliseconds);
-            reply.untouched = self.count as u64;
+            reply.untouched = self.aside.all().len() as u64;
             reply.cut_short = u64::from(self.ending);
-            while self.count > 0 {
-                self.put_back(self.count - 1);
+            while let Some(one) = self.aside.all().last() {
+                self.put_back(one.id);
             }
+        } else if error == 0 {
+            self.inside.unregister_area();
+            reply.refused = window.count;
         }
         self.unregister();
         self.inside.rest();
@@ -181,6 +194,12 @@ impl Keeper<'_> {
         reply.lost = self.lost.iter().filter(|lost| **lost).count() as u64;
         reply.cpu_ns = cpu_time() - began;
         reply
+    }
+
+    /// The window's, if it still is a mapping as a whole.
+    fn surroundings(&mut self) -> Option<(u64, u64)> {
+        let (start, bytes) = self.window;
+        mappings::surroundings(self.maps, self.buffer, start, start + bytes)
     }
 
     fn set_all_aside(&mut self, window: &Window, reply: &mut Reply) {
@@ -203,8 +222,8 @@ impl Keeper<'_> {
     fn unregister_all(&mut self) {
         self.astray = false;
         let uffd = self.inside.uffd;
-        mappings::anonymous(self.maps, self.buffer, |start, end| {
-            uffd.unregister(start, end - start);
+        mappings::anonymous(self.maps, self.buffer, |mapping| {
+            uffd.unregister(mapping.start, mapping.end - mapping.start);
         });
     }
 
@@ -215,16 +234,13 @@ impl Keeper<'_> {
         if now < self.alone_until || self.given_up.iter().any(left_alone) {
             return false;
         }
-        let used = |slot| self.lost[slot] || self.aside[..self.count].iter().any(|a| a.slot == slot);
+        let used = |slot| self.lost[slot] || self.aside.all().iter().any(|a| a.slot == slot);
         let Some(slot) = Inside::slots(bytes).find(|slot| !used(*slot)) else {
             return false;
         };
         let (moved, error) = self.inside.move_pages(self.inside.address(slot), page, bytes);
         if moved > 0 {
-            let mut aside = Aside::new(page, slot, bytes);
-            aside.forget_all(moved / SMALL, bytes / SMALL);
-            self.aside[self.count] = aside;
-            self.count += 1;
+            self.aside.add(page, slot, bytes, moved);
         } else if error == libc::EAGAIN {
             // What the process does to its memory may concern this page: another time.
             self.handle_all();
@@ -235,17 +251,16 @@ impl Keeper<'_> {
     /// Until all is back, the time is over, or whoever asked has ended.
     fn hold(&mut self, milliseconds: u64) {
         let until = now_ms() + milliseconds;
-        while self.count > 0 && !self.ending {
+        while !self.aside.all().is_empty() && !self.ending {
             let left = until.saturating_sub(now_ms());
             if left == 0 {
                 return;
             }
-            let [ended, event, child] = self.wait(left as i32);
+            let [ended, event] = self.wait(left as i32);
             if event {
                 self.handle_all();
             }
-            // Between two calls it is told of nothing but the thread's end.
-            self.ending |= child && !self.inside.lives();
+            self.ending |= self.gone;
             // No command is given while a window is open.
             if ended {
                 return;
@@ -258,9 +273,9 @@ impl Keeper<'_> {
         let woken = now_ns();
         while let Some(event) = self.inside.uffd.read() {
             if let Event::Fault(address) = event
-                && let Some(which) = self.aside[..self.count].iter().position(|a| a.contains(address))
+                && let Some(id) = self.aside.at(address)
             {
-                self.put_back(which);
+                self.put_back(id);
                 self.waited += now_ns() - woken;
             } else {
                 self.handle(event);
@@ -275,54 +290,39 @@ impl Keeper<'_> {
                 self.waiting_since.get_or_insert_with(now_ns);
                 (self.ending, self.astray) = (true, true);
             }
-            Event::Fork(child) => self.fill_child(Descriptor(child)),
+            Event::Fork(child) => self.fill_child(Descriptor(child), &mut self.aside.clone()),
             Event::Remap(from, to, bytes) => {
                 (self.ending, self.astray) = (true, true);
-                for which in (0..self.count).rev() {
-                    self.follow(which, from, to, bytes);
-                }
+                let mapped = |address| mappings::contains(self.maps, self.buffer, address);
+                self.aside.moved(from, to, bytes, mapped);
+                self.settle();
             }
             Event::Remove(start, end) => {
                 self.leave_alone(start, end);
-                self.forget(start, end);
+                self.aside.given_up(start, end);
             }
             Event::Unmap(start, end) => {
                 (self.ending, self.astray) = (true, true);
-                self.forget(start, end);
+                let mapped = |address| mappings::contains(self.maps, self.buffer, address);
+                self.aside.unmapped(start, end, mapped);
             }
             Event::Other => {}
         }
-    }
-
-    /// What is given up need not come back.
-    fn forget(&mut self, start: u64, end: u64) {
-        for which in (0..self.count).rev() {
-            let (first, last) = self.aside[which].parts_in(start, end);
-            self.aside[which].forget_all(first, last);
-            if self.aside[which].first().is_none() {
-                self.give_up(which);
-            }
+        // What is given up stays in its place, which is not used again.
+        while let Some(one) = self.aside.take_empty() {
+            self.lost[one.slot] = true;
         }
     }
 
-    /// A page has changed its place, or a part of it has.
-    fn follow(&mut self, which: usize, from: u64, to: u64, bytes: u64) {
-        let one = self.aside[which];
-        if from <= one.page && one.page + one.bytes <= from + bytes {
-            self.aside[which].page = one.page - from + to;
-            return;
-        }
-        let (first, end) = one.parts_in(from, from + bytes);
-        for part in (first..end).filter(|part| !one.is_gone(*part)) {
-            let there = one.page + part * SMALL - from + to;
-            while self.inside.lives() && self.fill(self.inside.uffd, there, one.slot, part) == libc::EAGAIN {
-                self.wait(1);
+    /// Waits until no change is under way, if one of which we have not read does not keep us from that.
+    fn settle(&mut self) {
+        let until = now_ms() + SETTLES_MS;
+        while self.inside.uffd.changing() {
+            if self.wait(0)[1] || now_ms() >= until {
+                return;
             }
-            self.aside[which].forget(part);
         }
-        if self.aside[which].first().is_none() {
-            self.give_up(which);
-        }
+        self.aside.settled();
     }
 
     fn leave_alone(&mut self, start: u64, end: u64) {
@@ -338,64 +338,63 @@ impl Keeper<'_> {
     }
 
     /// Some of it stays in its place, which is not used again.
-    fn give_up(&mut self, which: usize) {
-        self.lost[self.aside[which].slot] = true;
-        self.remove(which);
-    }
-
-    fn remove(&mut self, which: usize) {
-        self.count -= 1;
-        self.aside[which] = self.aside[self.count];
+    fn give_up(&mut self, one: &Aside) {
+        self.lost[one.slot] = true;
+        self.aside.remove(one.id);
     }
 
     /// By moving it, or where that is refused (the mapping's rights changed meanwhile, the page is pinned, a part is gone) by its
     /// contents. It goes on until it is done: a page that is not put back is lost.
-    fn put_back(&mut self, which: usize) {
-        let slot = self.aside[which].slot;
+    fn put_back(&mut self, id: u32) {
         let mut by_contents = false;
-        loop {
-            // What the process did may have changed the order of the entries, or removed this one.
-            let Some(which) = self.aside[..self.count].iter().position(|a| a.slot == slot) else {
-                return;
-            };
-            let one = self.aside[which];
+        // What the process did may have changed this entry, or removed it.
+        while let Some(one) = self.aside.get(id).copied() {
             let error = if one.is_whole() && !by_contents {
-                let (moved, error) = self
-                    .inside
-                    .move_pages(one.page, self.inside.address(slot), one.bytes);
+                let (moved, error) =
+                    self.inside
+                        .move_pages(one.page, self.inside.address(one.slot), one.bytes);
                 if error == 0 {
-                    return self.remove(which);
+                    return self.aside.remove(id);
                 }
-                self.aside[which].forget_all(0, moved / SMALL);
+                self.forget(id, 0, moved / SMALL);
                 by_contents = error != libc::EAGAIN || moved > 0;
                 if by_contents { 0 } else { error }
             } else {
-                self.put_back_contents(which)
+                self.put_back_contents(&one)
             };
-            match error {
-                libc::EAGAIN => {}
-                _ if self.aside[which].first().is_none() => return self.give_up(which),
-                _ => continue,
+            if error == libc::EAGAIN {
+                // It changes its memory, and waits until we have heard of it.
+                let [_, event] = self.wait(1);
+                if self.gone {
+                    return self.give_up(&one);
+                }
+                while let Some(event) = event.then(|| self.inside.uffd.read()).flatten() {
+                    self.handle(event);
+                }
+                continue;
             }
-            // It changes its memory, and waits until we have heard of it.
-            let [_, event, child] = self.wait(1);
-            if child && !self.inside.lives() {
-                return self.give_up(which);
-            }
-            while let Some(event) = event.then(|| self.inside.uffd.read()).flatten() {
-                self.handle(event);
+            self.aside.settled();
+            if let Some(one) = self.aside.get(id).copied()
+                && one.first().is_none()
+            {
+                return self.give_up(&one);
             }
         }
     }
 
+    fn forget(&mut self, id: u32, first: u64, end: u64) {
+        if let Some(one) = self.aside.get(id) {
+            one.forget_all(first, end);
+        }
+    }
+
     /// Fills in what is left of a page, part by part; `EAGAIN` if it has to be tried again.
-    fn put_back_contents(&mut self, which: usize) -> i32 {
-        while let Some(part) = self.aside[which].first() {
-            let one = self.aside[which];
-            match self.fill(self.inside.uffd, one.page + part * SMALL, one.slot, part) {
+    fn put_back_contents(&mut self, one: &Aside) -> i32 {
+        for part in (0..one.bytes / SMALL).filter(|part| !one.is_gone(*part)) {
+            match self.fill(self.inside.uffd, one.address(part), one.slot, part) {
                 libc::EAGAIN | libc::ENOMEM => return libc::EAGAIN,
                 // Done, or there is no such memory any more.
-                _ => self.aside[which].forget(part),
+                _ => self.forget(one.id, part, part + 1),
             }
         }
         0
@@ -411,18 +410,29 @@ impl Keeper<'_> {
         }
     }
 
-    /// A child was forked while pages were aside: it gets them, and is none of ours from then on.
-    fn fill_child(&mut self, child: Descriptor) {
-        for which in 0..self.count {
-            let one = self.aside[which];
-            for part in (0..one.bytes / SMALL).filter(|part| !one.is_gone(*part)) {
-                while self.fill(child, one.page + part * SMALL, one.slot, part) == libc::EAGAIN {
-                    // It changes its memory already, and waits until we have heard of it.
-                    while let Some(event) = child.read() {
-                        if let Event::Fork(grandchild) = event {
-                            self.fill_child(Descriptor(grandchild));
-                        }
-                    }
+    /// A child was forked while pages were aside: it gets them, and is none of ours from then on. `pages`: where they belong
+    /// in the child, which may change that meanwhile.
+    fn fill_child(&mut self, child: Descriptor, pages: &mut Pages) {
+        while let Some(one) = pages.all().last().copied() {
+            let Some(part) = one.first() else {
+                pages.remove(one.id);
+                continue;
+            };
+            if self.fill(child, one.address(part), one.slot, part) != libc::EAGAIN {
+                if let Some(one) = pages.get(one.id) {
+                    one.forget(part);
+                }
+                continue;
+            }
+            // It changes its memory already, and waits until we have heard of it.
+            while let Some(event) = child.read() {
+                match event {
+                    Event::Fork(grandchild) => self.fill_child(Descriptor(grandchild), &mut pages.clone()),
+                    // It has one thread: what it tells is in order.
+                    Event::Remap(from, to, bytes) => pages.moved(from, to, bytes, |_| false),
+                    Event::Unmap(start, end) => pages.unmapped(start, end, |_| false),
+                    Event::Remove(start, end) => pages.given_up(start, end),
+                    Event::Fault(_) | Event::Other => {}
                 }
             }
         }
@@ -454,6 +464,12 @@ fn protect_from_out_of_memory() {
             libc::close(file);
         }
     }
+}
+
+/// Whatever niceness whoever started us has: threads of the program wait for us. Without `CAP_SYS_NICE` it stays as it is.
+fn run_first() {
+    // SAFETY: takes numbers alone.
+    unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, -20) };
 }
 
 fn answer(reply: &Reply) {

@@ -1,7 +1,41 @@
 //! The mappings of a process, read without allocating.
 
-/// Calls `found` with start and end of every mapping that is of no file, ascending. `path`: of `/proc/PID/maps`, ending in 0.
-pub fn anonymous(path: &[u8], buffer: &mut [u8], mut found: impl FnMut(u64, u64)) {
+/// A mapping that is of no file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Mapping {
+    pub start: u64,
+    pub end: u64,
+    /// It is private, and may be read and written.
+    pub own: bool,
+}
+
+/// Where a mapping lies: the start of the one that ends where it begins, and the end of the one that begins where it ends, 0 for none.
+/// None if there is no private one that is read and written with just these bounds.
+pub fn surroundings(path: &[u8], buffer: &mut [u8], start: u64, end: u64) -> Option<(u64, u64)> {
+    let (mut there, mut before, mut after) = (false, 0, 0);
+    anonymous(path, buffer, |mapping| {
+        there |= mapping.own && (mapping.start, mapping.end) == (start, end);
+        if mapping.end == start {
+            before = mapping.start;
+        }
+        if mapping.start == end {
+            after = mapping.end;
+        }
+    });
+    there.then_some((before, after))
+}
+
+/// Whether an address is in one of them. `path` and `buffer`: as for [`anonymous`].
+pub fn contains(path: &[u8], buffer: &mut [u8], address: u64) -> bool {
+    let mut there = false;
+    anonymous(path, buffer, |Mapping { start, end, .. }| {
+        there |= start <= address && address < end;
+    });
+    there
+}
+
+/// Calls `found` with every mapping that is of no file, ascending. `path`: of `/proc/PID/maps`, ending in 0.
+pub fn anonymous(path: &[u8], buffer: &mut [u8], mut found: impl FnMut(Mapping)) {
     // SAFETY: the path ends in 0, and the buffer takes what is read.
     unsafe {
         let file = libc::open(path.as_ptr().cast(), libc::O_RDONLY | libc::O_CLOEXEC);
@@ -18,8 +52,8 @@ pub fn anonymous(path: &[u8], buffer: &mut [u8], mut found: impl FnMut(u64, u64)
             filled += got as usize;
             let mut line = 0;
             while let Some(length) = buffer[line..filled].iter().position(|b| *b == b'\n') {
-                if let Some((start, end)) = mapping(&buffer[line..line + length]) {
-                    found(start, end);
+                if let Some(mapping) = mapping(&buffer[line..line + length]) {
+                    found(mapping);
                 }
                 line += length + 1;
             }
@@ -30,13 +64,14 @@ pub fn anonymous(path: &[u8], buffer: &mut [u8], mut found: impl FnMut(u64, u64)
     }
 }
 
-/// Start and end by a line of `maps`, if it is of no file.
-fn mapping(line: &[u8]) -> Option<(u64, u64)> {
+/// By a line of `maps`, if it is of no file.
+fn mapping(line: &[u8]) -> Option<Mapping> {
     let mut words = line.split(|b| *b == b' ').filter(|word| !word.is_empty());
     let mut bounds = words.next()?.split(|b| *b == b'-');
     let (start, end) = (hexadecimal(bounds.next()?)?, hexadecimal(bounds.next()?)?);
-    let inode = words.nth(3)?; // after rights, offset and device
-    (inode == b"0").then_some((start, end))
+    let own = words.next()? == b"rw-p";
+    let inode = words.nth(2)?; // after offset and device
+    (inode == b"0").then_some(Mapping { start, end, own })
 }
 
 fn hexadecimal(digits: &[u8]) -> Option<u64> {
@@ -53,26 +88,44 @@ mod tests {
     fn lines_are_read_as_the_kernel_writes_them() {
         let file = b"55d0a0000000-55d0a0021000 r--p 00001000 08:01 1234                       /usr/bin/x";
         assert_eq!(mapping(file), None);
-        assert_eq!(
-            mapping(b"7f00-7fff rw-p 00000000 00:00 0 "),
-            Some((0x7f00, 0x7fff))
-        );
-        assert_eq!(
-            mapping(b"7f00-7fff rw-p 00000000 00:00 0                          [heap]"),
-            Some((0x7f00, 0x7fff))
-        );
+        let found = |own| {
+            Some(Mapping {
+                start: 0x7f00,
+                end: 0x7fff,
+                own,
+            })
+        };
+        assert_eq!(mapping(b"7f00-7fff rw-p 00000000 00:00 0 "), found(true));
+        let heap = b"7f00-7fff rw-p 00000000 00:00 0                          [heap]";
+        assert_eq!(mapping(heap), found(true));
+        assert_eq!(mapping(b"7f00-7fff r--p 00000000 00:00 0 "), found(false));
+        assert_eq!(mapping(b"7f00-7fff rw-s 00000000 00:00 0 "), found(false));
         assert_eq!(mapping(b""), None);
+    }
+
+    #[test]
+    fn a_mapping_is_found_with_what_touches_it() {
+        let lines = "1000-3000 r--p 0 00:00 0\n3000-5000 rw-p 0 00:00 0\n5000-6000 ---p 0 00:00 0\n8000-9000 rw-p 0 00:00 0\n";
+        let path = std::env::temp_dir().join(format!("nodewise-surroundings-{}", std::process::id()));
+        std::fs::write(&path, lines).unwrap();
+        let text = format!("{}\0", path.display());
+        let at = |start, end| surroundings(text.as_bytes(), &mut [0; 4096], start, end);
+        assert_eq!(at(0x3000, 0x5000), Some((0x1000, 0x6000)));
+        assert_eq!(at(0x8000, 0x9000), Some((0, 0)));
+        assert_eq!(at(0x1000, 0x3000), None, "it cannot be written");
+        assert_eq!(at(0x3000, 0x4000), None, "a part");
+        std::fs::remove_file(&path).unwrap();
     }
 
     #[test]
     fn small_buffers_find_all_of_our_own() {
         let mut all = Vec::new();
-        anonymous(b"/proc/self/maps\0", &mut [0; 1 << 16], |start, end| {
-            all.push((start, end));
+        anonymous(b"/proc/self/maps\0", &mut [0; 1 << 16], |mapping| {
+            all.push(mapping.start);
         });
         let mut again = Vec::new();
-        anonymous(b"/proc/self/maps\0", &mut [0; 400], |start, end| {
-            again.push((start, end));
+        anonymous(b"/proc/self/maps\0", &mut [0; 400], |mapping| {
+            again.push(mapping.start);
         });
         assert!(all.len() > 3, "{all:?}");
         // Other tests map memory meanwhile.

@@ -8,6 +8,19 @@ fn filters_of_system_calls_are_seen() {
     assert!(!filtered(""));
 }
 
+#[test]
+fn pages_with_given_addresses_are_left_out() {
+    let mut window = Window {
+        page_bytes: SMALL,
+        count: 3,
+        ..Window::default()
+    };
+    window.pages[..4].copy_from_slice(&[0x1000, 0x2000, 0x5000, 0x6000]); // the last is not of the window
+    let left = window.without(&[0x2fff, 0x3000, 0x6000]);
+    assert_eq!((left.count, &left.pages[..2]), (2, &[0x1000, 0x5000][..]));
+    assert_eq!(window.without(&[]).count, 3);
+}
+
 /// A program that counts in its memory for ever, and says where that is.
 const COUNTS: &str = "
 import ctypes, mmap, sys

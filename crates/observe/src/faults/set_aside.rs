@@ -8,7 +8,7 @@ use super::here::NotHere;
 use super::sensor::{left_alone, not_entered};
 use nodewise_linux::maps::Area;
 use nodewise_linux::pagemap::{Pagemap, Run};
-use nodewise_linux::userfaultfd::{HUGE, Reply, SMALL, Sampler, Window};
+use nodewise_linux::userfaultfd::{HUGE, Reply, SMALL, Sampler, Window, robust_lists};
 use nodewise_linux::{Host, clock};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -35,8 +35,8 @@ const SHORTEST_REST: Duration = Duration::from_secs(1);
 const LONGEST_REST: Duration = Duration::from_secs(60);
 /// The largest guard below a thread's stack, bytes; heaps have larger ranges without rights.
 const LARGEST_GUARD: u64 = 256 << 10;
-/// The usual size of a thread's stack (`ulimit -s`). Stacks are left alone: the kernel itself writes there, when a thread ends for
-/// instance, and not always can it wait.
+/// The usual size of a thread's stack (`ulimit -s`), which is left alone: stacks are their threads' own. Of larger ones, and of those
+/// that a program places itself, the pages are left out that the kernel writes when a thread ends ([`robust_lists`]).
 const STACK: u64 = 8 << 20;
 /// Processes sampled at most; each has a process of ours that keeps its pages.
 const MOST: usize = 64;
@@ -277,15 +277,23 @@ impl Process {
             rest.1 = clock::monotonic() + rest.0;
         }
         self.in_vain = if reply.aside == 0 { self.in_vain + 1 } else { 0 };
+        if reply.aside == 0 {
+            self.look_again(clock::monotonic());
+        }
         let pause = cost.as_secs_f64() / allowed.max(f64::MIN_POSITIVE);
         self.opens_at =
             self.opened + LONGEST_PAUSE.min(Duration::try_from_secs_f64(pause).unwrap_or(LONGEST_PAUSE));
     }
 
+    /// Memory has changed.
+    fn look_again(&mut self, now: Duration) {
+        self.looks_at = self.looks_at.min(now + HOLD);
+    }
+
     fn open(&mut self, host: &Host, pid: u32, random: &mut Random, now: Duration) {
-        // Mappings change at any time; which of their pages are there is looked at now and then.
-        let areas = host.maps(pid).unwrap_or_default();
+        // What has become of a mapping since is looked at when the window opens.
         if now >= self.looks_at {
+            let areas = host.maps(pid).unwrap_or_default();
             self.memory = Memory::of(pid, &areas);
             let exists = |start: u64| areas.binary_search_by_key(&start, |area| area.start).is_ok();
             self.cut_short.retain(|start, _| exists(*start));
@@ -295,10 +303,9 @@ impl Process {
         self.opened = now;
         self.opens_at = now + LONGEST_PAUSE;
         let rests = |start| self.cut_short.get(&start).is_some_and(|(_, until)| now < *until);
-        let window = self.memory.draw(random).filter(|window| {
-            let mapped = |area: &Area| (area.start, area.end) == (window.start, window.start + window.bytes);
-            areas.iter().any(|area| mapped(area) && can_be_set_aside(area)) && !rests(window.start)
-        });
+        let ends = robust_lists(host, pid);
+        let window = self.memory.draw(random).map(|window| window.without(&ends));
+        let window = window.filter(|window| window.count > 0 && !rests(window.start));
         match window {
             Some(window) if self.sampler.open(&window).is_ok() => {
                 let opened = Opened {
@@ -308,9 +315,8 @@ impl Process {
                 };
                 self.windows = [self.windows[1], opened];
             }
-            // It has changed since: look again.
             _ => {
-                self.looks_at = self.looks_at.min(now + HOLD);
+                self.look_again(now);
                 self.opens_at = now + HOLD;
                 self.in_vain += 1;
             }
