@@ -285,7 +285,7 @@ impl Process {
             self.opened + LONGEST_PAUSE.min(Duration::try_from_secs_f64(pause).unwrap_or(LONGEST_PAUSE));
     }
 
-    /// Memory has changed.
+    /// What is known of the memory is older than a change of it.
     fn look_again(&mut self, now: Duration) {
         self.looks_at = self.looks_at.min(now + HOLD);
     }
