@@ -79,13 +79,17 @@ static void *counts(void *unused) {
 // Children see what the parent had, change it for themselves, and have children too; the parent goes on writing.
 static void *forks(void *unused) {
     uint64_t *memory = fresh(), key = 77;
+    // As libraries learn that they were forked.
+    volatile char *wiped = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    madvise((void *)wiped, PAGE, MADV_WIPEONFORK);
+    *wiped = 1;
     fill(memory, key);
     for (; !stop; rounds++) {
         pid_t child = fork();
         if (child < 0)
             fail("fork");
         if (child == 0) {
-            int right = good(memory, key);
+            int right = good(memory, key) && !*wiped;
             if (right && rounds % 3 == 0) {
                 int status = 1;
                 pid_t grandchild = fork();
@@ -195,6 +199,44 @@ static void *parts_change_place(void *unused) {
     return unused;
 }
 
+// Parts of pages that are aside change their place: nothing accesses them before.
+static void *halves(void *unused) {
+    enum { FROM = 100, COUNT = 700 };
+    uint64_t *memory = fresh(), *other = fresh();
+    char *part = (char *)memory + FROM * PAGE;
+    for (; !stop; rounds++) {
+        fill(memory, 19);
+        usleep(20000 + rand() % 30000);
+        char *there = mremap(part, COUNT * PAGE, COUNT * PAGE, MREMAP_MAYMOVE | MREMAP_FIXED, other);
+        if (there == MAP_FAILED)
+            fail("a half's mremap");
+        for (long page = 0; page < PAGES; page++) {
+            long within = page - FROM;
+            volatile uint64_t *now = within >= 0 && within < COUNT ? (uint64_t *)there + within * WORDS
+                                                                   : memory + page * WORDS;
+            if (*now != 19 + (uint64_t)page * WORDS)
+                fail("halves");
+        }
+        usleep(20000 + rand() % 30000);
+        if (mremap(there, COUNT * PAGE, COUNT * PAGE, MREMAP_MAYMOVE | MREMAP_FIXED, part) == MAP_FAILED)
+            fail("a half's mremap back");
+        if (!good(memory, 19)) {
+            long first = -1, last = 0, count = 0;
+            for (long page = 0; page < PAGES; page++)
+                if (((volatile uint64_t *)memory)[page * WORDS] != 19 + (uint64_t)page * WORDS) {
+                    if (first < 0)
+                        first = page;
+                    last = page;
+                    count++;
+                }
+            printf("%ld pages from %ld to %ld: %#lx; %p, %p\n", count, first, last,
+                   first < 0 ? 0 : memory[first * WORDS], memory, other);
+            fail("halves that came back");
+        }
+    }
+    return unused;
+}
+
 // As several threads' malloc does: memory grows into the place of what another thread has just unmapped.
 static void *trades(void *argument) {
     enum { SMALLER = 256 << 10, BUFFERS = 8 };
@@ -204,13 +246,15 @@ static void *trades(void *argument) {
         int which = rand_r(&seed) % BUFFERS;
         uint64_t **buffer = &buffers[which];
         if (*buffer && rand_r(&seed) % 2) {
-            *buffer = mremap(*buffer, SMALLER, 2 * SMALLER, MREMAP_MAYMOVE);
+            // Twice, before it is looked at.
+            for (int times = 1; times <= 2 && *buffer != MAP_FAILED; times++)
+                *buffer = mremap(*buffer, times * SMALLER, 2 * times * SMALLER, MREMAP_MAYMOVE);
             if (*buffer == MAP_FAILED)
                 fail("a buffer's growing");
             for (long i = 0; i < SMALLER / 8; i += WORDS)
                 if (((volatile uint64_t *)*buffer)[i] != keys[which] + i)
                     fail("what has grown");
-            if (mremap(*buffer, 2 * SMALLER, SMALLER, 0) == MAP_FAILED)
+            if (mremap(*buffer, 4 * SMALLER, SMALLER, 0) == MAP_FAILED)
                 fail("a buffer's shrinking");
         } else {
             if (*buffer)
@@ -382,20 +426,16 @@ static const struct {
     const char *name;
     void *(*work)(void *);
 } KINDS[] = {
-    {"counts", counts},
-    {"forks", forks},
-    {"gives-up", gives_up},
-    {"changes-place", changes_place},
-    {"grows", grows},
-    {"parts-change-place", parts_change_place},
-    {"protects", protects},
-    {"unmaps", unmaps},
-    {"calls", calls},
-    {"starts-threads", starts_threads},
-    {"own-stacks", own_stacks},
-    // Not among all of them: it would take the place of what parts_change_place puts back.
+    {"counts", counts},         {"forks", forks},
+    {"gives-up", gives_up},     {"changes-place", changes_place},
+    {"grows", grows},           {"parts-change-place", parts_change_place},
+    {"protects", protects},     {"unmaps", unmaps},
+    {"calls", calls},           {"starts-threads", starts_threads},
+    {"own-stacks", own_stacks}, {"halves", halves},
     {"trades", several_trade},
 };
+// Those that cannot run beside others: one leaves a hole, which the other takes.
+static int alone(void *(*work)(void *)) { return work == halves || work == several_trade; }
 enum { KIND_COUNT = sizeof KINDS / sizeof *KINDS };
 
 int main(int argc, char **argv) {
@@ -421,7 +461,7 @@ int main(int argc, char **argv) {
             pthread_create(&threads[started++], NULL, owns, (void *)me);
     }
     for (int i = 0; i < KIND_COUNT; i++)
-        if (!strcmp(kind, KINDS[i].name) || (!strcmp(kind, "all") && KINDS[i].work != several_trade))
+        if (!strcmp(kind, KINDS[i].name) || (!strcmp(kind, "all") && !alone(KINDS[i].work)))
             pthread_create(&threads[started++], NULL, KINDS[i].work, NULL);
     if (started == 0) {
         fprintf(stderr, "no such kind: %s\n", kind);

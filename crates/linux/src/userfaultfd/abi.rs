@@ -8,12 +8,17 @@ const VERSION: u64 = 0xaa;
 const API: libc::c_ulong = 0xc018_aa3f;
 const REGISTER: libc::c_ulong = 0xc020_aa00;
 const UNREGISTER: libc::c_ulong = 0x8010_aa01;
+const WAKE: libc::c_ulong = 0x8010_aa02;
 const COPY: libc::c_ulong = 0xc028_aa03;
 /// Moves pages, not their contents; who waits for them goes on. The argument: to, from, bytes, 0, and what was moved. Linux lets threads
 /// of the process alone do this.
 pub const MOVE: u64 = 0xc028_aa05;
 /// What is waited for: `UFFDIO_REGISTER_MODE_MISSING`.
 const MISSING: u64 = 1;
+
+/// Where programs have memory: from above what no kernel lets them map, to the end of four-level page tables.
+const FIRST: u64 = 1 << 20;
+const END: u64 = 0x7fff_ffff_f000;
 
 const EVENT_FORK: u64 = 1 << 1;
 const EVENT_REMAP: u64 = 1 << 2;
@@ -80,6 +85,12 @@ impl Descriptor {
     /// No longer; who waits goes on.
     pub fn unregister(self, start: u64, bytes: u64) -> i32 {
         self.call(UNREGISTER, &mut [start, bytes])
+    }
+
+    /// All threads that wait go on, and wait again if they have to. To unregister a range does not wake those that came to wait in
+    /// the moment before, nor those whose memory is not there any more.
+    pub fn wake_all(self) {
+        self.call(WAKE, &mut [FIRST, END - FIRST]);
     }
 
     /// Fills missing pages with our `bytes`; who waits for them goes on.

@@ -6,7 +6,7 @@ use super::SMALL;
 /// Small pages in a huge one, by 64.
 const WORDS: usize = 8;
 /// Entries at most: a window's pages, and parts of them that were moved apart before they could be put back.
-const ENTRIES: usize = 256;
+const ENTRIES: usize = 1024;
 
 /// A page in one of our places, or parts of one. Parts are small pages: the program may do with a part of a huge page what it
 /// likes.

@@ -70,6 +70,7 @@ impl Memory {
 fn whole(got: isize, wanted: usize) -> Result<(), i32> {
     match got {
         -1 => Err(errno()),
+        0 => Err(libc::ESRCH), // the process has ended
         got if got as usize == wanted => Ok(()),
         _ => Err(libc::EFAULT),
     }
@@ -153,7 +154,10 @@ impl Stopped {
         self.set(&self.calling(number, arguments))?;
         self.next_stop(Stop::Call)?; // its beginning
         self.next_stop(Stop::Call)?; // its end
-        self.result()
+        let result = self.result();
+        // If we are killed it goes on, and is not to run into what code comes next.
+        self.set(&self.calling(libc::SYS_pause, [0; 6]))?;
+        result
     }
 
     /// Goes on to the next stop of a kind: all threads of its process may be stopped meanwhile.
@@ -213,9 +217,14 @@ impl Stopped {
         }
         self.result()?;
         wait(new as i32, libc::PTRACE_CONT)?;
+        let registers = libc::user_regs_struct {
+            rsp: 0, // it has no stack: the program's thread goes on with that
+            rbp: 0,
+            ..registers(new as i32)?
+        };
         Ok(Self {
             tid: new as i32,
-            registers: registers(new as i32)?,
+            registers,
             ..*self
         })
     }
@@ -333,7 +342,7 @@ fn wait_interrupted(tid: i32) -> Result<(), i32> {
     Err(libc::ETIMEDOUT)
 }
 
-fn sleep_a_moment() {
+pub fn sleep_a_moment() {
     let pause = libc::timespec {
         tv_sec: 0,
         tv_nsec: LOOK_NS,

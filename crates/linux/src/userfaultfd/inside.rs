@@ -12,6 +12,9 @@ pub const SLOTS: usize = HUGE_SLOTS + SMALL_SLOTS;
 /// alignment can be had.
 const AREA: u64 = (HUGE_SLOTS as u64 + 1) * HUGE;
 const MAPPED: u64 = AREA + HUGE;
+/// Where it is mapped if nothing is there: far from what the program has, between its heap and the mappings that grow down from the
+/// stack. Else it could come into a hole that the program has just made, and is about to fill (`MAP_FIXED`).
+const PLACE: u64 = 0x3a00_0000_0000;
 /// The name of the thread that we start in the process; by the same name the preload library's is known.
 const NAME: &[u8] = b"nodewise\0";
 
@@ -124,11 +127,11 @@ impl Inside {
     pub fn move_pages(&self, to: u64, from: u64, bytes: u64) -> (u64, i32) {
         let page = self.area() + AREA;
         let argument = [to, from, bytes, 0, 0].map(u64::to_ne_bytes);
-        let moved = self.memory.write(page, argument.as_flattened()).and_then(|()| {
-            self.thread
-                .call(libc::SYS_ioctl, [self.number, MOVE, page, 0, 0, 0])
-        });
-        let Err(error) = moved else {
+        if let Err(error) = self.memory.write(page, argument.as_flattened()) {
+            return (0, if error == libc::ESRCH { error } else { libc::EAGAIN });
+        }
+        let call = [self.number, MOVE, page, 0, 0, 0];
+        let Err(error) = self.thread.call(libc::SYS_ioctl, call) else {
             return (bytes, 0);
         };
         // A huge page that was split meanwhile is moved in parts, up to the first that cannot be.
@@ -166,7 +169,7 @@ fn open(program: &Stopped, thread: Stopped, pid: u32) -> Result<(Stopped, Descri
 fn set_up(thread: &Stopped, uffd: Descriptor, memory: Memory) -> Result<u64, i32> {
     let access = (libc::PROT_READ | libc::PROT_WRITE) as u64;
     let kind = (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE) as u64;
-    let mapped = thread.call(libc::SYS_mmap, [0, MAPPED, access, kind, u64::MAX, 0])?;
+    let mapped = thread.call(libc::SYS_mmap, [PLACE, MAPPED, access, kind, u64::MAX, 0])?;
     let inside = || {
         let advise = |advice| thread.call(libc::SYS_madvise, [mapped, MAPPED, advice as u64, 0, 0, 0]);
         advise(libc::MADV_DONTFORK)?;

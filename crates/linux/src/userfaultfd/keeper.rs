@@ -7,7 +7,7 @@
 
 use super::abi::{Descriptor, Event};
 use super::aside::{Aside, Pages};
-use super::injection::Memory;
+use super::injection::{Memory, sleep_a_moment};
 use super::inside::{Inside, SLOTS};
 use super::{Place, Reply, SMALL, Window, mappings};
 use crate::clock;
@@ -22,7 +22,9 @@ const MEMORY: i32 = 2;
 const LEFT_ALONE_MS: u64 = 10_000;
 /// How long a thread may take to go on once we have read what it tells.
 const SETTLES_MS: u64 = 2;
-/// Ranges left alone at a time; if there are more, all pages are.
+/// How often it is looked for that at once; then others get the CPU.
+const LOOKS: u32 = 50;
+/// Ranges left alone at a time; if there are more, all pages are. Ranges registered, likewise.
 const RANGES: usize = 64;
 
 struct Keeper<'a> {
@@ -37,11 +39,14 @@ struct Keeper<'a> {
     /// As large as a huge page.
     buffer: &'a mut [u8],
     window: (u64, u64),
+    /// Where else what was registered with the window has got to: start and end. How many, of which the first [`RANGES`] are known.
+    moved_to: [(u64, u64); RANGES],
+    moves: usize,
     /// Our thread is not there any more: the process has ended, or executes another program.
     gone: bool,
     /// Nothing more is set aside, and all is put back.
     ending: bool,
-    /// More may be registered than the window: its parts changed their places, or somebody waits elsewhere.
+    /// Something may be registered: the window, or what its parts have become.
     astray: bool,
     /// When a thread began to wait that only the window's end will help, nanoseconds.
     waiting_since: Option<u64>,
@@ -69,6 +74,8 @@ pub fn run(place: &Place, buffer: &mut [u8]) {
         lost: [false; SLOTS],
         buffer,
         window: (0, 0),
+        moved_to: [(0, 0); RANGES],
+        moves: 0,
         gone: false,
         ending: false,
         astray: false,
@@ -103,9 +110,7 @@ impl Keeper<'_> {
             if event {
                 // Forks that began while a range was registered; and who waits in what is still registered.
                 self.handle_all();
-                if self.astray {
-                    self.unregister_all();
-                }
+                self.unregister();
             }
             if command {
                 let mut window = Window::default();
@@ -120,19 +125,20 @@ impl Keeper<'_> {
     /// Waits for a command (or the end of who gives them), an event of the process, or news of our thread, which are seen to:
     /// whether there is a command, and an event.
     fn wait(&mut self, milliseconds: i32) -> [bool; 2] {
+        self.wait_for([COMMANDS, self.inside.uffd.0], milliseconds)
+    }
+
+    /// The same of two descriptors, or of one where the other is -1.
+    fn wait_for(&mut self, [first, second]: [i32; 2], milliseconds: i32) -> [bool; 2] {
         let wanted = |fd| libc::pollfd {
             fd,
             events: libc::POLLIN,
             revents: 0,
         };
-        let mut all = [
-            wanted(COMMANDS),
-            wanted(self.inside.uffd.0),
-            wanted(self.children),
-        ];
+        let mut all = [first, second, self.children].map(wanted);
         // SAFETY: reads and writes three entries.
         unsafe { libc::poll(all.as_mut_ptr(), 3, milliseconds) };
-        let [command, event, child] = all.map(|one| one.revents != 0);
+        let [first, second, child] = all.map(|one| one.revents != 0);
         if child {
             let mut signal = std::mem::MaybeUninit::<libc::signalfd_siginfo>::uninit();
             let size = size_of::<libc::signalfd_siginfo>();
@@ -141,7 +147,7 @@ impl Keeper<'_> {
             // At once, whoever waits here: a process that ends waits for this.
             self.gone |= !self.inside.lives();
         }
-        [command, event]
+        [first, second]
     }
 
     /// Sets the pages of a window aside and puts them back as they are accessed, the others at its end.
@@ -159,8 +165,10 @@ impl Keeper<'_> {
         }
         self.window = (window.start, window.bytes);
         (self.ending, self.astray, self.waiting_since, self.waited) = (false, false, None, 0);
+        self.moves = 0;
         let before = self.surroundings();
-        let error = match self.inside.uffd.register(window.start, window.bytes) {
+        let registered = self.inside.uffd.register(window.start, window.bytes);
+        let error = match registered {
             0 => self.inside.register_area(),
             error => error,
         };
@@ -181,12 +189,12 @@ impl Keeper<'_> {
             self.inside.unregister_area();
             reply.refused = window.count;
         }
+        // What the program has registered with a descriptor of its own stays so: kernels before 6.17 would let us end that.
+        self.astray = registered != libc::EBUSY;
         self.unregister();
         self.inside.rest();
         self.handle_all();
-        if self.astray {
-            self.unregister_all();
-        }
+        self.unregister();
         if let Some(since) = self.waiting_since.take() {
             self.waited += now_ns() - since;
         }
@@ -213,18 +221,25 @@ impl Keeper<'_> {
         }
     }
 
+    /// What is registered is not from here on, wherever its parts are. Whole mappings, as they are now: memory that has grown, of
+    /// which we are not told, would be two of them meanwhile, and could not be moved as one. Who waits goes on.
     fn unregister(&mut self) {
-        let (start, bytes) = self.window;
-        self.astray |= self.inside.uffd.unregister(start, bytes) != 0;
-    }
-
-    /// Whatever became of the mappings: a part may have grown, or have moved and grown, which we are not told.
-    fn unregister_all(&mut self) {
-        self.astray = false;
-        let uffd = self.inside.uffd;
-        mappings::anonymous(self.maps, self.buffer, |mapping| {
-            uffd.unregister(mapping.start, mapping.end - mapping.start);
-        });
+        if std::mem::take(&mut self.astray) {
+            let (start, bytes) = self.window;
+            let known = &self.moved_to[..self.moves.min(RANGES)];
+            let all = self.moves > RANGES;
+            let touches = |mapping: mappings::Mapping| {
+                let mut ranges = known.iter().copied().chain([(start, start + bytes)]);
+                all || ranges.any(|(from, to)| mapping.start < to && from < mapping.end)
+            };
+            let uffd = self.inside.uffd;
+            mappings::anonymous(self.maps, self.buffer, |mapping| {
+                if touches(mapping) {
+                    uffd.unregister(mapping.start, mapping.end - mapping.start);
+                }
+            });
+        }
+        self.inside.uffd.wake_all();
     }
 
     fn set_aside(&mut self, page: u64, bytes: u64) -> bool {
@@ -284,6 +299,14 @@ impl Keeper<'_> {
     }
 
     fn handle(&mut self, event: Event) {
+        let changes = matches!(event, Event::Remap(..) | Event::Unmap(..));
+        self.note(event);
+        if changes {
+            self.settle();
+        }
+    }
+
+    fn note(&mut self, event: Event) {
         match event {
             // A page that was never there, or one whose turn comes at the end: its thread goes on once nothing is registered.
             Event::Fault(_) => {
@@ -293,9 +316,12 @@ impl Keeper<'_> {
             Event::Fork(child) => self.fill_child(Descriptor(child), &mut self.aside.clone()),
             Event::Remap(from, to, bytes) => {
                 (self.ending, self.astray) = (true, true);
+                if let Some(range) = self.moved_to.get_mut(self.moves) {
+                    *range = (to, to + bytes);
+                }
+                self.moves += 1;
                 let mapped = |address| mappings::contains(self.maps, self.buffer, address);
                 self.aside.moved(from, to, bytes, mapped);
-                self.settle();
             }
             Event::Remove(start, end) => {
                 self.leave_alone(start, end);
@@ -314,12 +340,20 @@ impl Keeper<'_> {
         }
     }
 
-    /// Waits until no change is under way, if one of which we have not read does not keep us from that.
+    /// Hears of changes until none is under way, for a while: what comes together may be told in any order, and one call tells of
+    /// several (`mremap` of the new place, and then of the old one).
     fn settle(&mut self) {
         let until = now_ms() + SETTLES_MS;
+        let mut looks = 0;
         while self.inside.uffd.changing() {
-            if self.wait(0)[1] || now_ms() >= until {
+            if let Some(event) = self.inside.uffd.read() {
+                self.note(event);
+            } else if now_ms() >= until {
                 return;
+            } else if looks < LOOKS {
+                looks += 1;
+            } else {
+                sleep_a_moment();
             }
         }
         self.aside.settled();
@@ -354,6 +388,7 @@ impl Keeper<'_> {
                     self.inside
                         .move_pages(one.page, self.inside.address(one.slot), one.bytes);
                 if error == 0 {
+                    self.aside.settled();
                     return self.aside.remove(id);
                 }
                 self.forget(id, 0, moved / SMALL);
@@ -364,12 +399,13 @@ impl Keeper<'_> {
             };
             if error == libc::EAGAIN {
                 // It changes its memory, and waits until we have heard of it.
-                let [_, event] = self.wait(1);
+                self.wait_for([-1, self.inside.uffd.0], 1);
                 if self.gone {
                     return self.give_up(&one);
                 }
-                while let Some(event) = event.then(|| self.inside.uffd.read()).flatten() {
-                    self.handle(event);
+                match self.inside.uffd.read() {
+                    Some(event) => self.handle(event),
+                    None => sleep_a_moment(),
                 }
                 continue;
             }
@@ -391,22 +427,26 @@ impl Keeper<'_> {
     /// Fills in what is left of a page, part by part; `EAGAIN` if it has to be tried again.
     fn put_back_contents(&mut self, one: &Aside) -> i32 {
         for part in (0..one.bytes / SMALL).filter(|part| !one.is_gone(*part)) {
-            match self.fill(self.inside.uffd, one.address(part), one.slot, part) {
-                libc::EAGAIN | libc::ENOMEM => return libc::EAGAIN,
-                // Done, or there is no such memory any more.
-                _ => self.forget(one.id, part, part + 1),
+            if self.fill(self.inside.uffd, one.address(part), one.slot, part) == libc::EAGAIN {
+                return libc::EAGAIN;
             }
+            self.forget(one.id, part, part + 1);
         }
         0
     }
 
-    /// Fills a small page with what is in a part of a slot; 0 or the error's number.
+    /// Fills a small page with what is in a part of a slot, if there is such memory; `EAGAIN` if it has to be tried again.
     fn fill(&mut self, to: Descriptor, page: u64, slot: usize, part: u64) -> i32 {
         let from = self.inside.address(slot) + part * SMALL;
         let buffer = &mut self.buffer[..SMALL as usize];
         match self.inside.memory.read(from, buffer) {
-            Ok(()) => to.copy(page, buffer),
-            Err(error) => error,
+            Ok(()) => match to.copy(page, buffer) {
+                libc::ENOMEM => libc::EAGAIN,
+                other => other,
+            },
+            Err(libc::ESRCH) => libc::ESRCH,
+            Err(_) if self.gone => libc::ESRCH,
+            Err(_) => libc::EAGAIN, // it could not be read from swap, for instance
         }
     }
 
@@ -425,6 +465,7 @@ impl Keeper<'_> {
                 continue;
             }
             // It changes its memory already, and waits until we have heard of it.
+            self.wait_for([-1, child.0], 1);
             while let Some(event) = child.read() {
                 match event {
                     Event::Fork(grandchild) => self.fill_child(Descriptor(grandchild), &mut pages.clone()),

@@ -205,7 +205,12 @@ impl SetAside {
             if process.in_vain > MOST_IN_VAIN {
                 *state = State::Out;
             } else if !paused && !process.sampler.busy() && now >= process.opens_at {
-                if process.rights == rights(host, *pid) {
+                if now >= process.looks_at
+                    && let Some(why) = left_alone(host, *pid)
+                {
+                    self.failures.push(why);
+                    *state = State::Out;
+                } else if process.rights == rights(host, *pid) {
                     process.open(host, *pid, &mut self.random, now);
                 } else {
                     *state = State::New(now); // entered anew, with a thread that has the process's rights
@@ -447,8 +452,12 @@ fn rights(host: &Host, pid: u32) -> String {
     text.lines().filter(says).collect::<Vec<_>>().join("\n")
 }
 
-/// Private anonymous memory that is read and written.
+/// Private anonymous memory that is read and written. Not less than a block: a page by which a library learns that it was forked
+/// (`MADV_WIPEONFORK`) would come to the child as it was, and where so little lies costs nobody time.
 fn can_be_set_aside(area: &Area) -> bool {
+    if area.end - area.start < BLOCK {
+        return false;
+    }
     let anonymous = area.file == (0, 0)
         && (area.name.is_empty() || area.name == "[heap]" || area.name.starts_with("[anon:"));
     anonymous && area.permissions == "rw-p"
@@ -527,6 +536,7 @@ mod tests {
         let area = |line| can_be_set_aside(&Area::parse(line).unwrap());
         assert!(area("7f0000000000-7f0000100000 rw-p 00000000 00:00 0 "));
         assert!(area("55d000000000-55d000021000 rw-p 00000000 00:00 0    [heap]"));
+        assert!(!area("7f0000000000-7f000000f000 rw-p 00000000 00:00 0 "));
         assert!(!area(
             "7ffd00000000-7ffd00021000 rw-p 00000000 00:00 0    [stack]"
         ));
