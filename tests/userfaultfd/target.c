@@ -247,10 +247,14 @@ static void *trades(void *argument) {
         uint64_t **buffer = &buffers[which];
         if (*buffer && rand_r(&seed) % 2) {
             // Twice, before it is looked at.
-            for (int times = 1; times <= 2 && *buffer != MAP_FAILED; times++)
-                *buffer = mremap(*buffer, times * SMALLER, 2 * times * SMALLER, MREMAP_MAYMOVE);
-            if (*buffer == MAP_FAILED)
-                fail("a buffer's growing");
+            for (int times = 1; times <= 2; times++) {
+                uint64_t *grown = mremap(*buffer, times * SMALLER, 2 * times * SMALLER, MREMAP_MAYMOVE);
+                if (grown == MAP_FAILED) {
+                    printf("%p, the %d. time: %m\n", (void *)*buffer, times);
+                    fail("a buffer's growing");
+                }
+                *buffer = grown;
+            }
             for (long i = 0; i < SMALLER / 8; i += WORDS)
                 if (((volatile uint64_t *)*buffer)[i] != keys[which] + i)
                     fail("what has grown");

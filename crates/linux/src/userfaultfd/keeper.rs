@@ -9,7 +9,8 @@ use super::abi::{Descriptor, Event};
 use super::aside::{Aside, Pages};
 use super::injection::{Memory, sleep_a_moment};
 use super::inside::{Inside, SLOTS};
-use super::{Place, Reply, SMALL, Window, mappings};
+use super::mappings::{self, Surroundings};
+use super::{Place, Reply, SMALL, Window};
 use crate::clock;
 use std::ptr;
 
@@ -39,9 +40,9 @@ struct Keeper<'a> {
     /// As large as a huge page.
     buffer: &'a mut [u8],
     window: (u64, u64),
-    /// Where else what was registered with the window has got to: start and end. How many, of which the first [`RANGES`] are known.
-    moved_to: [(u64, u64); RANGES],
-    moves: usize,
+    /// Where else something is registered: start and end. How many, of which the first [`RANGES`] are known.
+    elsewhere: [(u64, u64); RANGES],
+    elsewhere_count: usize,
     /// Our thread is not there any more: the process has ended, or executes another program.
     gone: bool,
     /// Nothing more is set aside, and all is put back.
@@ -74,8 +75,8 @@ pub fn run(place: &Place, buffer: &mut [u8]) {
         lost: [false; SLOTS],
         buffer,
         window: (0, 0),
-        moved_to: [(0, 0); RANGES],
-        moves: 0,
+        elsewhere: [(0, 0); RANGES],
+        elsewhere_count: 0,
         gone: false,
         ending: false,
         astray: false,
@@ -165,9 +166,11 @@ impl Keeper<'_> {
         }
         self.window = (window.start, window.bytes);
         (self.ending, self.astray, self.waiting_since, self.waited) = (false, false, None, 0);
-        self.moves = 0;
+        self.elsewhere_count = 0;
         let before = self.surroundings();
-        let registered = self.inside.uffd.register(window.start, window.bytes);
+        // With the room above: of memory that has just grown into it a part would be registered otherwise, and it could not move.
+        let room = before.map_or(window.bytes, |there| there.room - window.start);
+        let registered = self.inside.uffd.register(window.start, room);
         let error = match registered {
             0 => self.inside.register_area(),
             error => error,
@@ -176,7 +179,10 @@ impl Keeper<'_> {
         // What is mapped later is not registered: pages of it could be taken, but nobody would wait for them. From here on we are
         // told of every change before the next page is taken. What joined the mapping just before is not registered either, and
         // the program could not move the whole.
-        if error == 0 && before.is_some() && before == self.surroundings() {
+        if error == 0
+            && before.is_some()
+            && before.map(|there| there.touching) == self.surroundings().map(|there| there.touching)
+        {
             self.set_all_aside(window, &mut reply);
             self.inside.unregister_area();
             self.hold(window.milliseconds);
@@ -205,7 +211,7 @@ impl Keeper<'_> {
     }
 
     /// The window's, if it still is a mapping as a whole.
-    fn surroundings(&mut self) -> Option<(u64, u64)> {
+    fn surroundings(&mut self) -> Option<Surroundings> {
         let (start, bytes) = self.window;
         mappings::surroundings(self.maps, self.buffer, start, start + bytes)
     }
@@ -226,18 +232,21 @@ impl Keeper<'_> {
     fn unregister(&mut self) {
         if std::mem::take(&mut self.astray) {
             let (start, bytes) = self.window;
-            let known = &self.moved_to[..self.moves.min(RANGES)];
-            let all = self.moves > RANGES;
+            let known = &self.elsewhere[..self.elsewhere_count.min(RANGES)];
+            let all = self.elsewhere_count > RANGES;
             let touches = |mapping: mappings::Mapping| {
                 let mut ranges = known.iter().copied().chain([(start, start + bytes)]);
-                all || ranges.any(|(from, to)| mapping.start < to && from < mapping.end)
+                all || ranges.any(|(from, to)| mapping.start <= to && from <= mapping.end)
             };
             let uffd = self.inside.uffd;
             mappings::anonymous(self.maps, self.buffer, |mapping| {
-                if touches(mapping) {
-                    uffd.unregister(mapping.start, mapping.end - mapping.start);
+                // It may grow meanwhile, but not further than that; what is mapped there instead may not be ours to name.
+                let upto = |end| uffd.unregister(mapping.start, end - mapping.start);
+                if touches(mapping) && upto(mapping.room) != 0 {
+                    upto(mapping.end);
                 }
             });
+            self.elsewhere_count = 0;
         }
         self.inside.uffd.wake_all();
     }
@@ -309,17 +318,13 @@ impl Keeper<'_> {
     fn note(&mut self, event: Event) {
         match event {
             // A page that was never there, or one whose turn comes at the end: its thread goes on once nothing is registered.
-            Event::Fault(_) => {
+            Event::Fault(address) => {
                 self.waiting_since.get_or_insert_with(now_ns);
-                (self.ending, self.astray) = (true, true);
+                self.registered(address, address);
             }
             Event::Fork(child) => self.fill_child(Descriptor(child), &mut self.aside.clone()),
             Event::Remap(from, to, bytes) => {
-                (self.ending, self.astray) = (true, true);
-                if let Some(range) = self.moved_to.get_mut(self.moves) {
-                    *range = (to, to + bytes);
-                }
-                self.moves += 1;
+                self.registered(to, to + bytes);
                 let mapped = |address| mappings::contains(self.maps, self.buffer, address);
                 self.aside.moved(from, to, bytes, mapped);
             }
@@ -338,6 +343,15 @@ impl Keeper<'_> {
         while let Some(one) = self.aside.take_empty() {
             self.lost[one.slot] = true;
         }
+    }
+
+    /// The window ends: what is registered is elsewhere, too.
+    fn registered(&mut self, start: u64, end: u64) {
+        (self.ending, self.astray) = (true, true);
+        if let Some(range) = self.elsewhere.get_mut(self.elsewhere_count) {
+            *range = (start, end);
+        }
+        self.elsewhere_count += 1;
     }
 
     /// Hears of changes until none is under way, for a while: what comes together may be told in any order, and one call tells of

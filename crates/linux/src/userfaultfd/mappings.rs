@@ -5,16 +5,28 @@
 pub struct Mapping {
     pub start: u64,
     pub end: u64,
+    /// Where the next one of any kind begins: it can grow up to there. Its own end for the last.
+    pub room: u64,
     /// It is private, and may be read and written.
     pub own: bool,
 }
 
-/// Where a mapping lies: the start of the one that ends where it begins, and the end of the one that begins where it ends, 0 for none.
-/// None if there is no private one that is read and written with just these bounds.
-pub fn surroundings(path: &[u8], buffer: &mut [u8], start: u64, end: u64) -> Option<(u64, u64)> {
-    let (mut there, mut before, mut after) = (false, 0, 0);
+/// Where a mapping lies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Surroundings {
+    /// Start of the one that ends where it begins, and end of the one that begins where it ends; 0 for none.
+    pub touching: (u64, u64),
+    /// As [`Mapping::room`].
+    pub room: u64,
+}
+
+/// None if there is no private mapping that is read and written with just these bounds.
+pub fn surroundings(path: &[u8], buffer: &mut [u8], start: u64, end: u64) -> Option<Surroundings> {
+    let (mut room, mut before, mut after) = (None, 0, 0);
     anonymous(path, buffer, |mapping| {
-        there |= mapping.own && (mapping.start, mapping.end) == (start, end);
+        if mapping.own && (mapping.start, mapping.end) == (start, end) {
+            room = Some(mapping.room);
+        }
         if mapping.end == start {
             before = mapping.start;
         }
@@ -22,7 +34,10 @@ pub fn surroundings(path: &[u8], buffer: &mut [u8], start: u64, end: u64) -> Opt
             after = mapping.end;
         }
     });
-    there.then_some((before, after))
+    room.map(|room| Surroundings {
+        touching: (before, after),
+        room,
+    })
 }
 
 /// Whether an address is in one of them. `path` and `buffer`: as for [`anonymous`].
@@ -43,6 +58,7 @@ pub fn anonymous(path: &[u8], buffer: &mut [u8], mut found: impl FnMut(Mapping))
             return;
         }
         let mut filled = 0;
+        let mut last: Option<Mapping> = None;
         loop {
             let free = &mut buffer[filled..];
             let got = libc::read(file, free.as_mut_ptr().cast(), free.len());
@@ -52,26 +68,39 @@ pub fn anonymous(path: &[u8], buffer: &mut [u8], mut found: impl FnMut(Mapping))
             filled += got as usize;
             let mut line = 0;
             while let Some(length) = buffer[line..filled].iter().position(|b| *b == b'\n') {
-                if let Some(mapping) = mapping(&buffer[line..line + length]) {
-                    found(mapping);
+                let text = &buffer[line..line + length];
+                if let (Some(last), Some((start, _))) = (last.take(), bounds(text)) {
+                    found(Mapping { room: start, ..last });
                 }
+                last = mapping(text);
                 line += length + 1;
             }
             buffer.copy_within(line..filled, 0);
             filled -= line;
         }
         libc::close(file);
+        last.into_iter().for_each(found);
     }
 }
 
 /// By a line of `maps`, if it is of no file.
 fn mapping(line: &[u8]) -> Option<Mapping> {
-    let mut words = line.split(|b| *b == b' ').filter(|word| !word.is_empty());
-    let mut bounds = words.next()?.split(|b| *b == b'-');
-    let (start, end) = (hexadecimal(bounds.next()?)?, hexadecimal(bounds.next()?)?);
+    let (start, end) = bounds(line)?;
+    let mut words = line.split(|b| *b == b' ').filter(|word| !word.is_empty()).skip(1);
     let own = words.next()? == b"rw-p";
     let inode = words.nth(2)?; // after offset and device
-    (inode == b"0").then_some(Mapping { start, end, own })
+    (inode == b"0").then_some(Mapping {
+        start,
+        end,
+        room: end,
+        own,
+    })
+}
+
+/// Start and end.
+fn bounds(line: &[u8]) -> Option<(u64, u64)> {
+    let mut bounds = line.split(|b| *b == b' ').next()?.split(|b| *b == b'-');
+    Some((hexadecimal(bounds.next()?)?, hexadecimal(bounds.next()?)?))
 }
 
 fn hexadecimal(digits: &[u8]) -> Option<u64> {
@@ -92,6 +121,7 @@ mod tests {
             Some(Mapping {
                 start: 0x7f00,
                 end: 0x7fff,
+                room: 0x7fff,
                 own,
             })
         };
@@ -109,11 +139,27 @@ mod tests {
         let path = std::env::temp_dir().join(format!("nodewise-surroundings-{}", std::process::id()));
         std::fs::write(&path, lines).unwrap();
         let text = format!("{}\0", path.display());
-        let at = |start, end| surroundings(text.as_bytes(), &mut [0; 4096], start, end);
-        assert_eq!(at(0x3000, 0x5000), Some((0x1000, 0x6000)));
-        assert_eq!(at(0x8000, 0x9000), Some((0, 0)));
+        let at = |start, end| {
+            let found = surroundings(text.as_bytes(), &mut [0; 4096], start, end)?;
+            Some((found.touching, found.room))
+        };
+        assert_eq!(at(0x3000, 0x5000), Some(((0x1000, 0x6000), 0x5000)));
+        assert_eq!(at(0x8000, 0x9000), Some(((0, 0), 0x9000)));
         assert_eq!(at(0x1000, 0x3000), None, "it cannot be written");
         assert_eq!(at(0x3000, 0x4000), None, "a part");
+        let mut rooms = Vec::new();
+        anonymous(text.as_bytes(), &mut [0; 40], |mapping| {
+            rooms.push((mapping.start, mapping.room));
+        });
+        assert_eq!(
+            rooms,
+            [
+                (0x1000, 0x3000),
+                (0x3000, 0x5000),
+                (0x5000, 0x8000),
+                (0x8000, 0x9000)
+            ]
+        );
         std::fs::remove_file(&path).unwrap();
     }
 
