@@ -154,22 +154,26 @@ impl Keeper<'_> {
     /// Sets the pages of a window aside and puts them back as they are accessed, the others at its end.
     fn sample(&mut self, window: &Window) -> Reply {
         let began = cpu_time();
+        let refused = Reply {
+            refused: window.count,
+            ..Reply::default()
+        };
         // What is ours in the process is not to be sampled: our thread would wait for itself.
         if self.inside.owns(window.start, window.bytes) {
-            return Reply {
-                refused: window.count,
-                ..Reply::default()
-            };
+            return refused;
         }
         if let Err(error) = self.inside.wake() {
             return Reply::failed(error);
         }
         self.window = (window.start, window.bytes);
+        let Some(before) = self.surroundings() else {
+            self.inside.rest();
+            return refused;
+        };
         (self.ending, self.astray, self.waiting_since, self.waited) = (false, false, None, 0);
         self.elsewhere_count = 0;
-        let before = self.surroundings();
         // With the room above: of memory that has just grown into it a part would be registered otherwise, and it could not move.
-        let room = before.map_or(window.bytes, |there| there.room - window.start);
+        let room = before.room - window.start;
         let registered = self.inside.uffd.register(window.start, room);
         let error = match registered {
             0 => self.inside.register_area(),
@@ -179,10 +183,8 @@ impl Keeper<'_> {
         // What is mapped later is not registered: pages of it could be taken, but nobody would wait for them. From here on we are
         // told of every change before the next page is taken. What joined the mapping just before is not registered either, and
         // the program could not move the whole.
-        if error == 0
-            && before.is_some()
-            && before.map(|there| there.touching) == self.surroundings().map(|there| there.touching)
-        {
+        let after = (error == 0).then(|| self.surroundings()).flatten();
+        if after.is_some_and(|after| after.touching == before.touching) {
             self.set_all_aside(window, &mut reply);
             self.inside.unregister_area();
             self.hold(window.milliseconds);
