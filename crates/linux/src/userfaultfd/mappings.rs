@@ -16,7 +16,7 @@ pub struct Mapping {
 pub struct Surroundings {
     /// Start of the one that ends where it begins, and end of the one that begins where it ends; 0 for none.
     pub touching: (u64, u64),
-    /// As [`Mapping::room`].
+    /// Where the next mapping begins, as [`Mapping::room`] says.
     pub room: u64,
 }
 
@@ -97,7 +97,7 @@ fn mapping(line: &[u8]) -> Option<Mapping> {
     })
 }
 
-/// Start and end.
+/// Start and end by a line of `maps`.
 fn bounds(line: &[u8]) -> Option<(u64, u64)> {
     let mut bounds = line.split(|b| *b == b' ').next()?.split(|b| *b == b'-');
     Some((hexadecimal(bounds.next()?)?, hexadecimal(bounds.next()?)?))
