@@ -103,6 +103,10 @@ pub struct Reply {
     pub waited_ns: u64,
     /// 1 if it ended early: a page that was not there was accessed, or the memory's map changed.
     pub cut_short: u64,
+    /// 1 if several changes of places (`mremap`) were under way together.
+    pub together: u64,
+    /// 1 if by these a page may belong in more than one place.
+    pub doubtful: u64,
 }
 
 impl Reply {
@@ -295,6 +299,8 @@ impl Sampler {
             cpu_ns: next(),
             waited_ns: next(),
             cut_short: next(),
+            together: next(),
+            doubtful: next(),
         })
     }
 }

@@ -1,9 +1,11 @@
 //! Resolves addresses of a running process to source frames, in the modules that it loaded.
 
+use nodewise_linux::clock;
 use nodewise_profile::{Frame, Schedule, Site};
 use nodewise_symbols::{Module, Named, Variable, named_at};
 use std::collections::HashMap;
 use std::path::Path;
+use std::time::Duration;
 
 /// A module that a process image has loaded.
 #[derive(Clone, Debug)]
@@ -26,6 +28,7 @@ pub struct Library {
     /// Where allocations have their names from: the frame, and the column in its line.
     origins: Vec<(Frame, u32)>,
     by_origin: HashMap<(Frame, u32), u32>,
+    reading: Duration,
 }
 
 struct ModuleFile {
@@ -190,9 +193,17 @@ impl Library {
     /// The module, read when it is first needed; `None` if it cannot be read.
     pub fn module(&mut self, file: usize) -> Option<&Module> {
         let file = &mut self.files[file];
-        file.module
-            .get_or_insert_with(|| Module::open(Path::new(&file.path)).ok())
-            .as_ref()
+        if file.module.is_none() {
+            let began = clock::own_cpu_time();
+            file.module = Some(Module::open(Path::new(&file.path)).ok());
+            self.reading += clock::own_cpu_time() - began;
+        }
+        file.module.as_ref()?.as_ref()
+    }
+
+    /// CPU time that reading modules took since the last call.
+    pub fn take_reading(&mut self) -> Duration {
+        std::mem::take(&mut self.reading)
     }
 
     /// The name of an object: the variable it is assigned to, else the function that allocated it. Frames of allocation

@@ -5,6 +5,7 @@
 
 mod attaching;
 mod budget;
+mod drawing;
 mod following;
 mod here;
 mod kind;
@@ -336,13 +337,13 @@ impl Watch {
                 let Some(kind) = self.following.classify(&self.host, &fault) else {
                     return; // a fault of a process that is not followed
                 };
-                let kind = match &self.set_aside {
-                    Some(ours)
-                        if kind != Kind::Copy && !ours.sampled(fault.pid, fault.address, fault.time_ns) =>
-                    {
-                        Kind::First
-                    }
-                    _ => kind,
+                let kind = match &mut self.set_aside {
+                    None => kind,
+                    Some(_) if kind == Kind::Copy => kind,
+                    Some(set_aside) => match set_aside.sampled(fault.pid, fault.address, fault.time_ns) {
+                        true => kind,
+                        false => Kind::First,
+                    },
                 };
                 let count = match kind {
                     Kind::Hint => &mut self.figures.hints,

@@ -1,5 +1,11 @@
 //! Pages that are aside: where each belongs, and which parts of it are still to be put back. What the process does to its memory
 //! meanwhile changes both.
+//!
+//! A thread tells of a change after it has made it, and goes on once we have read that. Of changes that several threads have under
+//! way together the order is not known: one that is told after a page came somewhere (`mremap`) may have been made before, when
+//! something else was there. Such a page has several candidate places then, with the same slot; it is put back where there
+//! turns out to be a gap for it. There may be gaps at several, and nothing tells them apart: a process of which that much is
+//! seen is left alone from then on.
 
 use super::SMALL;
 
@@ -21,6 +27,8 @@ pub struct Aside {
     gone: [u64; WORDS],
     /// It was moved to where it is (`mremap`), and other changes may be under way of which we have not read.
     arrived: bool,
+    /// Changes by which it would be somewhere else, or gone, if they were made in another order than was taken for likely.
+    doubts: u8,
 }
 
 impl Aside {
@@ -77,12 +85,17 @@ impl Aside {
         taken.first().map(|_| taken)
     }
 
-    /// Whether what is told of a range is older than this entry's being there. A thread tells of a change some time after it
-    /// made it, and another may have moved memory to where the first one's was, and have told of that already. So of changes that
-    /// were under way together ([`Pages::settled`]) what came somewhere came last, unless nothing is mapped there any more.
-    fn came_later(&self, start: u64, end: u64, mapped: &mut impl FnMut(u64) -> bool) -> bool {
-        let (first, end) = self.parts_in(start, end);
-        self.arrived && first < end && mapped(self.address(first))
+    /// Whether both are candidates of one page's place, or of a part of it.
+    fn is_candidate_of(&self, other: &Self) -> bool {
+        let both = |part| !self.is_gone(part) && !other.is_gone(part);
+        self.slot == other.slot && (0..self.bytes / SMALL).any(both)
+    }
+
+    fn doubted(self) -> Self {
+        Self {
+            doubts: self.doubts.saturating_add(1),
+            ..self
+        }
     }
 }
 
@@ -123,10 +136,38 @@ impl Pages {
         self.all[..self.count].iter_mut().find(|aside| aside.id == id)
     }
 
-    /// Which one belongs to an address; of two, that which came there last.
+    /// Which one belongs to an address; of two, the likelier one, and that which came there last.
     pub fn at(&self, address: u64) -> Option<u32> {
         let there = self.all().iter().filter(|aside| aside.contains(address));
-        there.max_by_key(|aside| aside.arrived).map(|aside| aside.id)
+        there
+            .min_by_key(|aside| (aside.doubts, !aside.arrived))
+            .map(|aside| aside.id)
+    }
+
+    /// Of the candidates of a page's place the likeliest.
+    pub fn likeliest(&self, id: u32) -> Option<&Aside> {
+        let one = self.all().iter().find(|aside| aside.id == id)?;
+        let candidates = self.all().iter().filter(|aside| aside.is_candidate_of(one));
+        // Where another page is likelier to be there is no gap for this one.
+        let taken = |aside: &Aside| {
+            let at = |other: &&Aside| {
+                let part = aside.first().unwrap_or_default();
+                other.slot != aside.slot && other.contains(aside.address(part))
+            };
+            let others = self.all().iter().filter(at);
+            others
+                .map(|other| other.doubts)
+                .min()
+                .is_some_and(|doubts| doubts < aside.doubts)
+        };
+        candidates
+            .min_by_key(|aside| (taken(aside), aside.doubts, aside.id))
+            .or(Some(one))
+    }
+
+    /// Whether anything of a slot is to be put back.
+    pub fn has(&self, slot: usize) -> bool {
+        self.all().iter().any(|aside| aside.slot == slot)
     }
 
     pub fn remove(&mut self, id: u32) {
@@ -136,30 +177,69 @@ impl Pages {
         }
     }
 
+    /// Parts of a slot, from one on and before another, are back in their place: it has no other.
+    pub fn done(&mut self, slot: usize, first: u64, end: u64) {
+        let of = self.all[..self.count]
+            .iter_mut()
+            .filter(|aside| aside.slot == slot);
+        of.for_each(|aside| aside.forget_all(first, end));
+    }
+
+    /// A part was filled in at one candidate of its place, or could not be.
+    pub fn filled(&mut self, one: &Aside, part: u64, there: bool) {
+        if there {
+            self.done(one.slot, part, part + 1);
+        } else if let Some(one) = self.get(one.id) {
+            one.forget(part);
+        }
+    }
+
     /// A range has changed its place. `mapped`: whether there is a mapping at an address.
     pub fn moved(&mut self, from: u64, to: u64, bytes: u64, mut mapped: impl FnMut(u64) -> bool) {
         for which in 0..self.count {
-            if self.all[which].came_later(from, from + bytes, &mut mapped) {
+            let mut left = self.all[which];
+            let Some(taken) = left.split(from, from + bytes) else {
                 continue;
+            };
+            let mut there = Aside {
+                page: taken.page.wrapping_sub(from).wrapping_add(to),
+                arrived: true,
+                ..taken
+            };
+            if taken.arrived {
+                // It came here, and may have gone on; or what was here before it has, which is told late.
+                let stays = taken.first().is_some_and(|part| mapped(taken.address(part)));
+                let here = if stays { taken } else { taken.doubted() };
+                there = if stays { there.doubted() } else { there };
+                self.push(here);
             }
-            if let Some(mut taken) = self.all[which].split(from, from + bytes) {
-                taken.page = taken.page.wrapping_sub(from).wrapping_add(to);
-                taken.arrived = true;
-                if self.all[which].first().is_none() {
-                    self.all[which] = taken;
-                } else {
-                    self.push(taken);
-                }
-            }
+            self.replace(which, left, there);
         }
     }
 
     /// A range is unmapped.
     pub fn unmapped(&mut self, start: u64, end: u64, mut mapped: impl FnMut(u64) -> bool) {
-        for aside in &mut self.all[..self.count] {
-            if !aside.came_later(start, end, &mut mapped) {
-                aside.split(start, end);
+        for which in 0..self.count {
+            let mut left = self.all[which];
+            let Some(taken) = left.split(start, end) else {
+                continue;
+            };
+            if !taken.arrived {
+                self.all[which] = left;
+            } else if !taken.first().is_some_and(|part| mapped(taken.address(part))) {
+                // It is unmapped; or was moved on, which will be told, and what was here before it is.
+                self.replace(which, left, taken.doubted());
             }
+        }
+    }
+
+    /// One entry becomes two, unless nothing is left of the first.
+    fn replace(&mut self, which: usize, left: Aside, taken: Aside) {
+        if left.first().is_none() {
+            self.all[which] = Aside { id: left.id, ..taken };
+        } else {
+            self.all[which] = left;
+            self.push(taken);
         }
     }
 
@@ -167,6 +247,23 @@ impl Pages {
     pub fn settled(&mut self) {
         for aside in &mut self.all[..self.count] {
             aside.arrived = false;
+        }
+    }
+
+    /// Whether any place is in doubt.
+    pub fn is_doubtful(&self) -> bool {
+        self.all().iter().any(|aside| aside.doubts > 0)
+    }
+
+    /// Takes out the places in doubt where nothing is mapped; no change is under way.
+    pub fn keep_mapped(&mut self, mut mapped: impl FnMut(u64) -> bool) {
+        for aside in &mut self.all[..self.count] {
+            if let Some(part) = aside.first()
+                && aside.doubts > 0
+                && !mapped(aside.address(part))
+            {
+                aside.forget_all(0, aside.bytes / SMALL);
+            }
         }
     }
 
@@ -242,22 +339,26 @@ mod tests {
         pages.unmapped(hole, hole + SMALL, |_| true);
         assert_eq!(pages.take_empty().map(|aside| aside.slot), Some(0));
         assert_eq!(pages.at(hole), Some(1));
-        // The same of a page that the first one had moved elsewhere.
-        let mut pages = one(hole, SMALL);
-        pages.add(elsewhere, 1, SMALL, SMALL);
-        pages.moved(elsewhere, hole, SMALL, |_| true);
-        pages.moved(hole, elsewhere, SMALL, |_| true);
-        assert_eq!((pages.at(elsewhere), pages.at(hole)), (Some(0), Some(1)));
         // It is unmapped by whoever moved it, and there is something else by now.
-        let mut later = pages.clone();
-        later.settled();
-        later.unmapped(hole, hole + SMALL, |_| true);
-        assert_eq!(later.take_empty().map(|aside| aside.slot), Some(1));
-        // It is moved on, and unmapped there.
-        pages.moved(hole, 3 * SMALL, SMALL, |_| false);
-        assert_eq!(pages.at(3 * SMALL), Some(1));
-        pages.unmapped(0, 9 * SMALL, |_| false);
+        pages.settled();
+        pages.unmapped(hole, hole + SMALL, |_| true);
         assert_eq!(pages.take_empty().map(|aside| aside.slot), Some(1));
+    }
+
+    #[test]
+    fn what_goes_on_before_an_older_change_is_told_goes_along() {
+        let (hole, elsewhere, beyond) = (8 * SMALL, 80 * SMALL, 160 * SMALL);
+        let mut pages = one(elsewhere, SMALL);
+        pages.moved(elsewhere, hole, SMALL, |_| true);
+        // That of what was in the hole before; the page has left it already.
+        pages.unmapped(hole, hole + SMALL, |_| false);
+        assert!(pages.take_empty().is_none());
+        pages.moved(hole, beyond, SMALL, |_| false);
+        pages.settled();
+        pages.keep_mapped(|address| address == beyond);
+        while pages.take_empty().is_some() {}
+        let places: Vec<u64> = pages.all().iter().map(|aside| aside.page).collect();
+        assert_eq!(places, [beyond]);
     }
 
     #[derive(Clone, Debug)]
@@ -306,6 +407,7 @@ mod tests {
                         memory.retain(|at, _| !(start..start + n).contains(at));
                     }
                 }
+                pages.settled();
                 while pages.take_empty().is_some() {}
             }
             let mut found = BTreeMap::new();

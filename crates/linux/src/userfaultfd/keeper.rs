@@ -49,6 +49,10 @@ struct Keeper<'a> {
     ending: bool,
     /// Something may be registered: the window, or what its parts have become.
     astray: bool,
+    /// Changes of places told since none was under way; whether there were several together, and pages in doubt by that.
+    moves: u32,
+    together: bool,
+    doubtful: bool,
     /// When a thread began to wait that only the window's end will help, nanoseconds.
     waiting_since: Option<u64>,
     /// What threads have waited for us, nanoseconds.
@@ -80,6 +84,9 @@ pub fn run(place: &Place, buffer: &mut [u8]) {
         gone: false,
         ending: false,
         astray: false,
+        moves: 0,
+        together: false,
+        doubtful: false,
         waiting_since: None,
         waited: 0,
         given_up: [(0, 0, 0); RANGES],
@@ -171,6 +178,7 @@ impl Keeper<'_> {
             return refused;
         };
         (self.ending, self.astray, self.waiting_since, self.waited) = (false, false, None, 0);
+        (self.moves, self.together, self.doubtful) = (0, false, false);
         self.elsewhere_count = 0;
         // With the room above: of memory that has just grown into it a part would be registered otherwise, and it could not move.
         let room = before.room - window.start;
@@ -207,6 +215,8 @@ impl Keeper<'_> {
             self.waited += now_ns() - since;
         }
         reply.waited_ns = self.waited;
+        reply.together = u64::from(self.together);
+        reply.doubtful = u64::from(self.doubtful);
         reply.lost = self.lost.iter().filter(|lost| **lost).count() as u64;
         reply.cpu_ns = cpu_time() - began;
         reply
@@ -300,8 +310,8 @@ impl Keeper<'_> {
         while let Some(event) = self.inside.uffd.read() {
             if let Event::Fault(address) = event
                 && let Some(id) = self.aside.at(address)
+                && self.put_back(id)
             {
-                self.put_back(id);
                 self.waited += now_ns() - woken;
             } else {
                 self.handle(event);
@@ -327,6 +337,8 @@ impl Keeper<'_> {
             Event::Fork(child) => self.fill_child(Descriptor(child), &mut self.aside.clone()),
             Event::Remap(from, to, bytes) => {
                 self.registered(to, to + bytes);
+                self.moves += 1;
+                self.together |= self.moves > 1;
                 let mapped = |address| mappings::contains(self.maps, self.buffer, address);
                 self.aside.moved(from, to, bytes, mapped);
             }
@@ -341,9 +353,29 @@ impl Keeper<'_> {
             }
             Event::Other => {}
         }
-        // What is given up stays in its place, which is not used again.
+        self.doubtful |= self.aside.is_doubtful();
+        self.take_empty();
+    }
+
+    /// What is given up stays in its place, which is not used again.
+    fn take_empty(&mut self) {
         while let Some(one) = self.aside.take_empty() {
-            self.lost[one.slot] = true;
+            self.lost[one.slot] |= !self.aside.has(one.slot);
+        }
+    }
+
+    /// No change is under way, as far as we have read: places in doubt are looked at.
+    fn settled(&mut self) {
+        self.aside.settled();
+        self.moves = 0;
+        if self.aside.is_doubtful() {
+            let mut left = self.aside.clone();
+            left.keep_mapped(|address| mappings::contains(self.maps, self.buffer, address));
+            // Otherwise what is not mapped may just have been moved on.
+            if !self.inside.uffd.changing() {
+                self.aside = left;
+                self.take_empty();
+            }
         }
     }
 
@@ -372,7 +404,7 @@ impl Keeper<'_> {
                 sleep_a_moment();
             }
         }
-        self.aside.settled();
+        self.settled();
     }
 
     fn leave_alone(&mut self, start: u64, end: u64) {
@@ -394,30 +426,37 @@ impl Keeper<'_> {
     }
 
     /// By moving it, or where that is refused (the mapping's rights changed meanwhile, the page is pinned, a part is gone) by its
-    /// contents. It goes on until it is done: a page that is not put back is lost.
-    fn put_back(&mut self, id: u32) {
-        let mut by_contents = false;
+    /// contents; of several candidates of its place to the likeliest, and on. It goes on until it is done: a page that is not put
+    /// back is lost. Whether it was put where this entry says.
+    fn put_back(&mut self, id: u32) -> bool {
+        let mut by_contents = None;
+        let mut here = false;
         // What the process did may have changed this entry, or removed it.
-        while let Some(one) = self.aside.get(id).copied() {
-            let error = if one.is_whole() && !by_contents {
+        while let Some(one) = self.aside.likeliest(id).copied() {
+            let error = if one.is_whole() && by_contents != Some(one.id) {
                 let (moved, error) =
                     self.inside
                         .move_pages(one.page, self.inside.address(one.slot), one.bytes);
+                self.aside.done(one.slot, 0, moved / SMALL);
                 if error == 0 {
-                    self.aside.settled();
-                    return self.aside.remove(id);
+                    here = one.id == id;
+                    self.remove_all_of(one.slot);
+                    self.settled();
+                    continue;
                 }
-                self.forget(id, 0, moved / SMALL);
-                by_contents = error != libc::EAGAIN || moved > 0;
-                if by_contents { 0 } else { error }
+                let refused = error != libc::EAGAIN || moved > 0;
+                by_contents = refused.then_some(one.id);
+                if refused { 0 } else { error }
             } else {
+                here = one.id == id;
                 self.put_back_contents(&one)
             };
             if error == libc::EAGAIN {
                 // It changes its memory, and waits until we have heard of it.
                 self.wait_for([-1, self.inside.uffd.0], 1);
                 if self.gone {
-                    return self.give_up(&one);
+                    self.give_up(&one);
+                    return here;
                 }
                 match self.inside.uffd.read() {
                     Some(event) => self.handle(event),
@@ -425,28 +464,31 @@ impl Keeper<'_> {
                 }
                 continue;
             }
-            self.aside.settled();
-            if let Some(one) = self.aside.get(id).copied()
+            self.settled();
+            if let Some(one) = self.aside.get(one.id).copied()
                 && one.first().is_none()
             {
-                return self.give_up(&one);
+                self.give_up(&one);
             }
         }
+        here
     }
 
-    fn forget(&mut self, id: u32, first: u64, end: u64) {
-        if let Some(one) = self.aside.get(id) {
-            one.forget_all(first, end);
+    /// The slot is empty.
+    fn remove_all_of(&mut self, slot: usize) {
+        while let Some(one) = self.aside.all().iter().find(|one| one.slot == slot) {
+            self.aside.remove(one.id);
         }
     }
 
     /// Fills in what is left of a page, part by part; `EAGAIN` if it has to be tried again.
     fn put_back_contents(&mut self, one: &Aside) -> i32 {
         for part in (0..one.bytes / SMALL).filter(|part| !one.is_gone(*part)) {
-            if self.fill(self.inside.uffd, one.address(part), one.slot, part) == libc::EAGAIN {
-                return libc::EAGAIN;
+            let error = self.fill(self.inside.uffd, one.address(part), one.slot, part);
+            if error == libc::EAGAIN {
+                return error;
             }
-            self.forget(one.id, part, part + 1);
+            self.aside.filled(one, part, error == 0);
         }
         0
     }
@@ -469,15 +511,15 @@ impl Keeper<'_> {
     /// A child was forked while pages were aside: it gets them, and is none of ours from then on. `pages`: where they belong
     /// in the child, which may change that meanwhile.
     fn fill_child(&mut self, child: Descriptor, pages: &mut Pages) {
-        while let Some(one) = pages.all().last().copied() {
+        while let Some(id) = pages.all().last().map(|one| one.id) {
+            let one = pages.likeliest(id).copied().unwrap_or_default();
             let Some(part) = one.first() else {
                 pages.remove(one.id);
                 continue;
             };
-            if self.fill(child, one.address(part), one.slot, part) != libc::EAGAIN {
-                if let Some(one) = pages.get(one.id) {
-                    one.forget(part);
-                }
+            let error = self.fill(child, one.address(part), one.slot, part);
+            if error != libc::EAGAIN {
+                pages.filled(&one, part, error == 0);
                 continue;
             }
             // It changes its memory already, and waits until we have heard of it.

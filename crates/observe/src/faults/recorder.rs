@@ -90,6 +90,8 @@ pub struct Recorded {
     pub figures: Figures,
     /// Number of processes with samples.
     pub processes: usize,
+    /// CPU time that reading the symbols of programs and libraries took, which is outside the budget.
+    pub reading: Duration,
 }
 
 /// Watches the target and writes a profile. Calls `look` repeatedly.
@@ -127,6 +129,7 @@ pub fn record(options: Options<'_>, look: impl FnMut(Progress) + Send) -> Result
         tend: None,
         tend_due: true,
         tended: Duration::ZERO,
+        reading: Duration::ZERO,
         slice,
         began: clock::monotonic(),
         budget,
@@ -163,6 +166,7 @@ struct Session<L> {
     tend: Option<Tend>,
     tend_due: bool,
     tended: Duration,
+    reading: Duration,
     slice: Duration,
     began: Duration,
     budget: f64,
@@ -233,7 +237,11 @@ impl<L: FnMut(Progress) + Send> Session<L> {
             self.watch.look(Duration::ZERO);
             let began = clock::own_cpu_time();
             self.traced.take(&self.watch);
-            self.watch.charge(clock::own_cpu_time() - began);
+            // Read once, however large they are: a second's reading would leave the samples of a minute no budget.
+            let reading = self.traced.take_reading();
+            self.reading += reading;
+            self.watch
+                .charge((clock::own_cpu_time() - began).saturating_sub(reading));
             if let Some(held) = &self.held {
                 self.watch.adapt_scans(held);
             }
@@ -315,6 +323,7 @@ impl<L: FnMut(Progress) + Send> Session<L> {
             status,
             figures,
             processes,
+            reading: self.reading,
         })
     }
 }

@@ -109,6 +109,15 @@ pub fn left_alone(host: &Host, pid: u32) -> Option<NotHere> {
     ))
 }
 
+/// Why a process is not sampled any more: where its pages belong could not be told for sure.
+pub fn moves_memory(pid: u32) -> NotHere {
+    NotHere::of(
+        NAME,
+        format!("several threads of process {pid} move its memory (mremap) at the same time"),
+        "sysctl kernel.numa_balancing=1, and --sensor hint-faults",
+    )
+}
+
 /// The process that traces another.
 fn tracer(host: &Host, pid: u32) -> Option<u32> {
     let text = host.read(&format!("proc/{pid}/status")).ok()?;

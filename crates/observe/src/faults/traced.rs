@@ -238,6 +238,11 @@ impl Traced {
         });
     }
 
+    /// CPU time that reading the symbols of programs and libraries took since the last call.
+    pub fn take_reading(&mut self) -> Duration {
+        self.tables.library.take_reading()
+    }
+
     fn begin(&mut self, pid: u32, folder: Option<PathBuf>, number: Option<u16>) {
         let mut image = Image::new(folder.clone().unwrap_or_default(), pid);
         image.ordinal = number;

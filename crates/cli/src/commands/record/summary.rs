@@ -5,6 +5,7 @@ use nodewise_observe::{Emulator, PlainRun, Recorded};
 use nodewise_profile::{Meta, ObjectKind, Observer, Profile, Thread};
 use nodewise_report::{noun, percent};
 use std::path::Path;
+use std::time::Duration;
 
 /// Exit statuses of programs killed by SIGILL, SIGTRAP, SIGABRT, SIGBUS, SIGFPE or SIGSEGV.
 const CRASHES: [u8; 6] = [132, 133, 134, 135, 136, 139];
@@ -106,8 +107,15 @@ pub fn sampled(folder: &Path, recorded: &nodewise_observe::faults::Recorded, min
         }
     );
     say!(
-        "it took {} of the program's CPU time ({:.2} us a sample; one fault of {} was reported at the end), {} lost",
+        "it took {} of the program's CPU time ({}{:.2} us a sample; one fault of {} was reported at the end), {} lost",
         percent(figures.cost),
+        match recorded.reading {
+            little if little < Duration::from_millis(10) => String::new(),
+            reading => format!(
+                "and {:.2} s of CPU time for reading symbols, once; ",
+                reading.as_secs_f64()
+            ),
+        },
         figures.sample_ns / 1e3,
         figures.period,
         short(figures.lost as f64),

@@ -1,0 +1,322 @@
+//! Which pages of a process are set aside next: drawn at random of those that are in memory.
+
+use nodewise_linux::maps::Area;
+use nodewise_linux::pagemap::{Pagemap, Run};
+use nodewise_linux::userfaultfd::{HUGE, SMALL, Window};
+use std::collections::HashMap;
+use std::time::Duration;
+
+/// How long a page stays aside that is not accessed.
+pub const HOLD: Duration = Duration::from_millis(50);
+/// The unit of which two pages are drawn, as large as that by which sharing is told.
+const BLOCK: u64 = 64 << 10;
+/// The largest guard below a thread's stack, bytes; heaps have larger ranges without rights.
+const LARGEST_GUARD: u64 = 256 << 10;
+/// The usual size of a thread's stack (`ulimit -s`), which is left alone: stacks are their threads' own. Of larger ones, and of those
+/// that a program places itself, the pages are left out that the kernel writes when a thread ends ([`robust_lists`]).
+const STACK: u64 = 8 << 20;
+
+/// The pages of a process that can be set aside.
+#[derive(Default)]
+pub struct Memory {
+    mappings: Vec<Mapping>,
+    pub pages: u64,
+}
+
+struct Mapping {
+    start: u64,
+    end: u64,
+    runs: Vec<Run>,
+    pages: u64,
+}
+
+impl Memory {
+    /// Those that are there now.
+    pub fn of(pid: u32, areas: &[Area]) -> Self {
+        let Ok(pagemap) = Pagemap::of(pid) else {
+            return Self::default();
+        };
+        let mappings = areas.iter().filter(|area| can_be_set_aside(area)).map(|area| {
+            let mut runs = Vec::new();
+            let from = area.start + if is_above_guard(areas, area) { STACK } else { 0 };
+            // A process that has ended has none.
+            let _ = pagemap.runs(from, area.end, |run| runs.push(run));
+            Mapping::new(area.start, area.end, runs)
+        });
+        Self::new(mappings.collect())
+    }
+
+    fn new(mappings: Vec<Mapping>) -> Self {
+        Self {
+            pages: mappings.iter().map(|m| m.pages).sum(),
+            mappings,
+        }
+    }
+
+    /// Pages at random of those that there are, all of one mapping and of one size. `rests`: whether the mapping that begins
+    /// somewhere is left alone.
+    pub fn draw(&self, random: &mut Random, heat: &Heat, rests: impl Fn(u64) -> bool) -> Option<Window> {
+        let awake = || self.mappings.iter().filter(|m| !rests(m.start));
+        let pages = awake().map(|m| m.pages).sum();
+        let any = |random: &mut Random| {
+            let mut at = random.below(pages)?;
+            let mapping = awake().find(|m| within(&mut at, m.pages))?;
+            Some((mapping, mapping.at(at)?))
+        };
+        let mut drawn = any(random)?;
+        for _ in 0..Heat::TRIES {
+            if heat.takes(drawn.1.0, random) {
+                break;
+            }
+            drawn = any(random)?;
+        }
+        let (mapping, (_, first)) = drawn;
+        let page_bytes = if first.huge { HUGE } else { SMALL };
+        let most = if first.huge {
+            Window::MOST_HUGE
+        } else {
+            Window::MOST
+        };
+        let mut chosen: Vec<u64> = Vec::with_capacity(most);
+        for _ in 0..Heat::TRIES * most {
+            let Some((page, run)) = mapping.at(random.below(mapping.pages)?) else {
+                continue;
+            };
+            if chosen.len() + 2 > most || !heat.takes(page, random) {
+                continue;
+            }
+            let page = page / page_bytes * page_bytes;
+            let other = page / BLOCK * BLOCK + random.below(BLOCK / SMALL)? * SMALL;
+            if run.huge == first.huge {
+                chosen.push(page);
+                chosen.extend(Some(other).filter(|other| !run.huge && (run.start..run.end).contains(other)));
+            }
+        }
+        chosen.sort_unstable();
+        chosen.dedup();
+        let mut window = Window {
+            start: mapping.start,
+            bytes: mapping.end - mapping.start,
+            page_bytes,
+            milliseconds: HOLD.as_millis() as u64,
+            count: chosen.len() as u64,
+            ..Window::default()
+        };
+        window.pages[..chosen.len()].copy_from_slice(&chosen);
+        (window.count > 0).then_some(window)
+    }
+}
+
+/// How many of the pages of each part of the memory that were set aside lately were accessed meanwhile. Much of a program's memory
+/// is hardly used: what libraries hold, what was read at the start. Pages of such parts are drawn down to a tenth as often, so
+/// samples are not in proportion to memory; they say who uses a page, not how often, in any case.
+#[derive(Debug, Default)]
+pub struct Heat {
+    /// Pages that were set aside, and accesses to them, by part.
+    parts: HashMap<u64, (f64, f64)>,
+}
+
+impl Heat {
+    /// The unit, bytes: a huge page.
+    const PART: u64 = HUGE;
+    /// Draws for a page at most: three in a hundred thousand find none that is taken where all is cold.
+    const TRIES: usize = 100;
+    /// The chance of a page whose part is never accessed.
+    const LEAST: f64 = 0.1;
+
+    /// Pages of a window were set aside.
+    pub fn tried(&mut self, window: &Window) {
+        for page in &window.pages[..window.count as usize] {
+            self.parts.entry(page / Self::PART).or_default().0 += 1.0;
+        }
+    }
+
+    /// A thread waited for a page that was aside.
+    pub fn accessed(&mut self, address: u64) {
+        self.parts.entry(address / Self::PART).or_default().1 += 1.0;
+    }
+
+    /// What was found so far counts half as much from here on: programs have phases.
+    pub fn decay(&mut self) {
+        self.parts.retain(|_, (tried, accessed)| {
+            (*tried, *accessed) = (*tried / 2.0, *accessed / 2.0);
+            *tried >= 0.1
+        });
+    }
+
+    /// Whether a page that was drawn is taken, by chance: the share of its part's pages that were accessed, of which nothing is known
+    /// as a half.
+    fn takes(&self, page: u64, random: &mut Random) -> bool {
+        let (tried, accessed) = self.parts.get(&(page / Self::PART)).copied().unwrap_or_default();
+        let chance = ((accessed + 1.0) / (tried + 2.0)).clamp(Self::LEAST, 1.0);
+        random
+            .below(1 << 20)
+            .is_some_and(|at| (at as f64) < chance * f64::from(1 << 20))
+    }
+}
+
+impl Mapping {
+    fn new(start: u64, end: u64, runs: Vec<Run>) -> Self {
+        Self {
+            start,
+            end,
+            pages: runs.iter().map(pages).sum(),
+            runs,
+        }
+    }
+
+    /// The address of the nth page that is there, counted in small ones, and its run.
+    fn at(&self, mut nth: u64) -> Option<(u64, Run)> {
+        let run = self.runs.iter().find(|run| within(&mut nth, pages(run)))?;
+        Some((run.start + nth * SMALL, *run))
+    }
+}
+
+/// Whether the nth is among this many; otherwise what is left to count.
+fn within(nth: &mut u64, count: u64) -> bool {
+    let here = *nth < count;
+    *nth -= if here { 0 } else { count };
+    here
+}
+
+fn pages(run: &Run) -> u64 {
+    (run.end - run.start) / SMALL
+}
+
+/// Whether a mapping begins with a thread's stack, by the guard below it; other memory may be joined to it above.
+fn is_above_guard(areas: &[Area], area: &Area) -> bool {
+    let guards = |below: &Area| {
+        below.end == area.start && below.permissions == "---p" && below.end - below.start <= LARGEST_GUARD
+    };
+    let at = areas.partition_point(|a| a.start < area.start);
+    at > 0 && guards(&areas[at - 1])
+}
+
+/// Private anonymous memory that is read and written. Not less than a block: a page by which a library learns that it was forked
+/// (`MADV_WIPEONFORK`) would come to the child as it was, and where so little lies costs nobody time.
+fn can_be_set_aside(area: &Area) -> bool {
+    if area.end - area.start < BLOCK {
+        return false;
+    }
+    let anonymous = area.file == (0, 0)
+        && (area.name.is_empty() || area.name == "[heap]" || area.name.starts_with("[anon:"));
+    anonymous && area.permissions == "rw-p"
+}
+
+/// Splitmix64 (Steele, Lea, Flood 2014): which pages are drawn needs no better one.
+pub struct Random(u64);
+
+impl Random {
+    pub fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    fn below(&mut self, limit: u64) -> Option<u64> {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut word = self.0;
+        word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (word ^ (word >> 31)).checked_rem(limit)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// A mapping of one run, with as many pages on both sides that are not there.
+    fn mapping(place: u64, pages: u64, huge: bool) -> Mapping {
+        let bytes = pages * if huge { HUGE } else { SMALL };
+        let start = place * (HUGE << 8);
+        let run = Run {
+            start: start + (bytes.next_multiple_of(HUGE)),
+            end: start + bytes.next_multiple_of(HUGE) + bytes,
+            huge,
+        };
+        Mapping::new(start, run.end + bytes, vec![run])
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_drawn_is_there(parts in prop::collection::vec((1u64..40, any::<bool>()), 1..8), seed in any::<u64>()) {
+            let mappings = parts.iter().zip(1..).map(|((pages, huge), at)| mapping(at, *pages, *huge)).collect();
+            let memory = Memory::new(mappings);
+            let window = memory.draw(&mut Random(seed), &Heat::default(), |_| false).unwrap();
+            let whole = |m: &&Mapping| (m.start, m.end - m.start) == (window.start, window.bytes);
+            let run = memory.mappings.iter().find(whole).unwrap().runs[0];
+            prop_assert_eq!(window.page_bytes, if run.huge { HUGE } else { SMALL });
+            let drawn = &window.pages[..window.count as usize];
+            prop_assert!(drawn.is_sorted_by(|a, b| a < b));
+            for page in drawn {
+                prop_assert_eq!(page % window.page_bytes, 0);
+                prop_assert!((run.start..run.end).contains(page));
+            }
+        }
+    }
+
+    #[test]
+    fn every_page_of_a_large_mapping_is_drawn_some_time() {
+        let memory = Memory::new(vec![mapping(1, 30_000, false)]);
+        let start = memory.mappings[0].runs[0].start;
+        let mut random = Random(7);
+        let mut seen = vec![false; 30_000];
+        for _ in 0..20_000 {
+            let window = memory.draw(&mut random, &Heat::default(), |_| false).unwrap();
+            for page in &window.pages[..window.count as usize] {
+                seen[((page - start) / SMALL) as usize] = true;
+            }
+        }
+        assert!(
+            seen.iter().all(|s| *s),
+            "{} never",
+            seen.iter().filter(|s| !**s).count()
+        );
+        let none = Memory::default().draw(&mut random, &Heat::default(), |_| false);
+        assert!(none.is_none());
+        assert!(memory.draw(&mut random, &Heat::default(), |_| true).is_none());
+    }
+
+    #[test]
+    fn parts_that_are_not_used_are_drawn_a_tenth_as_often() {
+        let memory = Memory::new(vec![mapping(1, 2, true), mapping(2, 2048, false)]);
+        let used = memory.mappings[1].runs[0].start..memory.mappings[1].runs[0].start + HUGE;
+        let (mut heat, mut random) = (Heat::default(), Random(11));
+        let (mut hot, mut all) = (0, 0);
+        for round in 0..4000 {
+            let window = memory.draw(&mut random, &heat, |_| false).unwrap();
+            heat.tried(&window);
+            for page in &window.pages[..window.count as usize] {
+                let is_used = used.contains(page);
+                if is_used {
+                    heat.accessed(*page);
+                }
+                (hot, all) = (
+                    hot + u64::from(is_used && round > 100),
+                    all + u64::from(round > 100),
+                );
+            }
+        }
+        // A sixth of the memory: of windows in its mapping, which come as often as any page of it is drawn, most.
+        let share = hot as f64 / all as f64;
+        assert!(share > 0.6, "{share}");
+    }
+
+    #[test]
+    fn stacks_files_and_shared_memory_are_left_alone() {
+        let area = |line| can_be_set_aside(&Area::parse(line).unwrap());
+        assert!(area("7f0000000000-7f0000100000 rw-p 00000000 00:00 0 "));
+        assert!(area("55d000000000-55d000021000 rw-p 00000000 00:00 0    [heap]"));
+        assert!(!area("7f0000000000-7f000000f000 rw-p 00000000 00:00 0 "));
+        assert!(!area(
+            "7ffd00000000-7ffd00021000 rw-p 00000000 00:00 0    [stack]"
+        ));
+        assert!(!area("7f0000000000-7f0000100000 r--p 00000000 00:00 0 "));
+        assert!(!area(
+            "7f0000000000-7f0000100000 rw-s 00000000 00:01 9  /dev/zero (deleted)"
+        ));
+        assert!(!area(
+            "7f0000000000-7f0000100000 rw-p 00000000 08:01 9  /usr/lib/x.so"
+        ));
+    }
+}
