@@ -92,7 +92,8 @@ def judged(single, workloads):
     with balancing():
         beside = [live() for _ in range(REPEATS)]
     if None in beside:
-        return [], "`nodewise balance` gets no hint faults on this host, where it may not switch kernel.numa_balancing on; of the runs' time moving " \
-            f"took {max(runs(one, several)['moving'] for one, several in zip(single, workloads, strict=True)):.1f} % at most."
+        most = max(runs(one, several)["moving"] for one, several in zip(single, workloads, strict=True))
+        return [], ("`nodewise balance` gets no hint faults on this host, where it may not switch kernel.numa_balancing on; "
+                    f"of the runs' time moving took {most:.1f} % at most.")
     repeats = [{**runs(one, several), **found} for one, several, found in zip(single, workloads, beside, strict=True)]
     return [(S10, repeats, [], DIFFERS)], ""
