@@ -24,8 +24,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Smallest gain for which threads are bound to nodes, as a share of all accesses: below, a program counts as well
 /// placed.
 const WORTH: f64 = 0.05;
-/// Steps in a row in which that gain must be there: the kernel's own balancing, which may be about to do the same, has
-/// the first word.
+/// Steps in a row in which that gain must be there: the kernel's own balancing may be about to do the same.
 const CONFIRMED: u32 = 2;
 /// The same where threads would only go to their memory, which the kernel may be moving to them: both at once pass each
 /// other.

@@ -103,9 +103,9 @@ pub struct Reply {
     pub waited_ns: u64,
     /// 1 if it ended early: a page that was not there was accessed, or the memory's map changed.
     pub cut_short: u64,
-    /// 1 if several changes of places (`mremap`) were under way together.
+    /// 1 if a process of several threads moved memory (`mremap`) again before it was known that no other move was under way.
     pub together: u64,
-    /// 1 if by these a page may belong in more than one place.
+    /// 1 if a page was put back in one of several places in which it could belong by these.
     pub doubtful: u64,
 }
 

@@ -19,7 +19,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-/// How long who writes what is watched at most: what is written later costs nothing but is old.
+/// Longest time for which writes are watched before threads are sent.
 const LOOK: Duration = Duration::from_secs(1);
 /// How long the last threads are waited for, before those that are known are sent.
 const PATIENCE: Duration = Duration::from_millis(100);
@@ -145,7 +145,7 @@ impl<'a> ThreadFollower<'a> {
         for objects in running {
             let pid = objects.pid;
             let process = self.processes.entry(pid).or_insert_with(|| Process::new(now));
-            if !process.is_due(&self.host, pid, now) || objects.is_empty() {
+            if !process.look_may_begin(&self.host, pid, now) || objects.is_empty() {
                 pause = pause.min(process.rest(now));
                 continue;
             }

@@ -203,7 +203,7 @@ impl Session {
 
     /// Runs the loop for some hundredths of a second.
     pub fn turn(&mut self) {
-        if self.watch.due(LOOK) || clock::monotonic() >= self.decides_at {
+        if self.watch.wait_until_due(LOOK) || clock::monotonic() >= self.decides_at {
             self.look();
         }
         let now = clock::monotonic();

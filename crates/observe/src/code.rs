@@ -39,6 +39,17 @@ struct ModuleFile {
     variables: Option<Vec<Variable>>,
 }
 
+impl ModuleFile {
+    /// Reads the module if that was not done; adds the CPU time that it takes to `reading`.
+    fn open(&mut self, reading: &mut Duration) {
+        if self.module.is_none() {
+            let began = clock::own_cpu_time();
+            self.module = Some(Module::open(Path::new(&self.path)).ok());
+            *reading += clock::own_cpu_time() - began;
+        }
+    }
+}
+
 impl Library {
     /// The index of the module file at `path`; adds it if it is new.
     pub fn file(&mut self, path: &str) -> usize {
@@ -70,11 +81,14 @@ impl Library {
     /// The module's variables, ascending by address.
     pub fn variables(&mut self, file: usize) -> &[Variable] {
         let file = &mut self.files[file];
-        let module = file
-            .module
-            .get_or_insert_with(|| Module::open(Path::new(&file.path)).ok());
-        file.variables
-            .get_or_insert_with(|| module.as_ref().map(Module::variables).unwrap_or_default())
+        file.open(&mut self.reading);
+        let began = clock::own_cpu_time();
+        let module = file.module.as_ref().and_then(Option::as_ref);
+        let variables = file
+            .variables
+            .get_or_insert_with(|| module.map(Module::variables).unwrap_or_default());
+        self.reading += clock::own_cpu_time() - began;
+        variables
     }
 
     /// The frames at an address of a process with these modules, innermost first.
@@ -94,9 +108,8 @@ impl Library {
         let own = address - loaded.bias;
         let name = self.name(loaded.file).to_owned();
         let file = &mut self.files[loaded.file];
-        let module = file
-            .module
-            .get_or_insert_with(|| Module::open(Path::new(&file.path)).ok());
+        file.open(&mut self.reading);
+        let module = file.module.as_ref().and_then(Option::as_ref);
         file.frames
             .entry(own)
             .or_insert_with(|| match module {
@@ -193,11 +206,7 @@ impl Library {
     /// The module, read when it is first needed; `None` if it cannot be read.
     pub fn module(&mut self, file: usize) -> Option<&Module> {
         let file = &mut self.files[file];
-        if file.module.is_none() {
-            let began = clock::own_cpu_time();
-            file.module = Some(Module::open(Path::new(&file.path)).ok());
-            self.reading += clock::own_cpu_time() - began;
-        }
+        file.open(&mut self.reading);
         file.module.as_ref()?.as_ref()
     }
 

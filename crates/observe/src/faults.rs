@@ -297,7 +297,7 @@ impl Watch {
     }
 
     /// Waits until it is time for a look or buffers fill up, at most `limit`; returns whether to look.
-    pub fn due(&self, limit: Duration) -> bool {
+    pub fn wait_until_due(&self, limit: Duration) -> bool {
         let at = self.looked + self.budget.rate().look;
         let left = at.saturating_sub(clock::monotonic());
         self.source.wait(left.min(limit)) || left <= limit
@@ -337,13 +337,16 @@ impl Watch {
                 let Some(kind) = self.following.classify(&self.host, &fault) else {
                     return; // a fault of a process that is not followed
                 };
+                let period = self.source.period();
                 let kind = match &mut self.set_aside {
                     None => kind,
                     Some(_) if kind == Kind::Copy => kind,
-                    Some(set_aside) => match set_aside.sampled(fault.pid, fault.address, fault.time_ns) {
-                        true => kind,
-                        false => Kind::First,
-                    },
+                    Some(set_aside) => {
+                        match set_aside.take_fault(fault.pid, fault.address, fault.time_ns, period) {
+                            true => kind,
+                            false => Kind::First,
+                        }
+                    }
                 };
                 let count = match kind {
                     Kind::Hint => &mut self.figures.hints,

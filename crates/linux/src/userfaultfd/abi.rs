@@ -82,7 +82,7 @@ impl Descriptor {
         self.call(REGISTER, &mut [start, bytes, MISSING, 0])
     }
 
-    /// No longer; who waits goes on.
+    /// Accesses to a range no longer wait for us; threads that wait there go on.
     pub fn unregister(self, start: u64, bytes: u64) -> i32 {
         self.call(UNREGISTER, &mut [start, bytes])
     }

@@ -21,12 +21,13 @@ pub struct Aside {
     pub page: u64,
     pub slot: usize,
     pub bytes: u64,
-    /// By which it is found again, whatever becomes of the others.
+    /// Stays the same while other entries come and go.
     pub id: u32,
     /// Parts that are not in the place, or are not to be put back.
     gone: [u64; WORDS],
-    /// It was moved to where it is (`mremap`), and other changes may be under way of which we have not read.
-    arrived: bool,
+    /// The number of the move (`mremap`) by which it came to where it is, while other changes may be under way of which we have not
+    /// read; else 0.
+    came: u32,
     /// Changes by which it would be somewhere else, or gone, if they were made in another order than was taken for likely.
     doubts: u8,
 }
@@ -99,12 +100,14 @@ impl Aside {
     }
 }
 
-/// All that are aside.
+/// The pages that are aside, an entry for each candidate of a place.
 #[derive(Clone)]
 pub struct Pages {
     all: [Aside; ENTRIES],
     count: usize,
     next: u32,
+    /// Moves told so far.
+    moves: u32,
 }
 
 impl Pages {
@@ -113,6 +116,7 @@ impl Pages {
             all: [Aside::default(); ENTRIES],
             count: 0,
             next: 0,
+            moves: 0,
         }
     }
 
@@ -140,7 +144,7 @@ impl Pages {
     pub fn at(&self, address: u64) -> Option<u32> {
         let there = self.all().iter().filter(|aside| aside.contains(address));
         there
-            .min_by_key(|aside| (aside.doubts, !aside.arrived))
+            .min_by_key(|aside| (aside.doubts, u32::MAX - aside.came))
             .map(|aside| aside.id)
     }
 
@@ -163,6 +167,13 @@ impl Pages {
         candidates
             .min_by_key(|aside| (taken(aside), aside.doubts, aside.id))
             .or(Some(one))
+    }
+
+    /// How many pages, each with all candidates of its place.
+    pub fn count(&self) -> u64 {
+        let first =
+            |(at, aside): &(usize, &Aside)| !self.all()[..*at].iter().any(|one| one.slot == aside.slot);
+        self.all().iter().enumerate().filter(first).count() as u64
     }
 
     /// Whether anything of a slot is to be put back.
@@ -195,58 +206,92 @@ impl Pages {
     }
 
     /// A range has changed its place. `mapped`: whether there is a mapping at an address.
-    pub fn moved(&mut self, from: u64, to: u64, bytes: u64, mut mapped: impl FnMut(u64) -> bool) {
+    pub fn moved(&mut self, from: u64, to: u64, bytes: u64, mapped: impl FnMut(u64) -> bool) {
+        self.moves += 1;
+        let mut mapped = once(mapped);
         for which in 0..self.count {
             let mut left = self.all[which];
             let Some(taken) = left.split(from, from + bytes) else {
                 continue;
             };
+            let address = taken.address(taken.first().unwrap_or_default());
             let mut there = Aside {
                 page: taken.page.wrapping_sub(from).wrapping_add(to),
-                arrived: true,
+                came: self.moves,
                 ..taken
             };
-            if taken.arrived {
-                // It came here, and may have gone on; or what was here before it has, which is told late.
-                let stays = taken.first().is_some_and(|part| mapped(taken.address(part)));
-                let here = if stays { taken } else { taken.doubted() };
-                there = if stays { there.doubted() } else { there };
-                self.push(here);
+            // Another page has come here since, so this one has left.
+            let since = |other: &Aside| other.slot != taken.slot && other.came > taken.came;
+            let has_left = self
+                .all()
+                .iter()
+                .any(|other| since(other) && other.contains(address));
+            let mut here = None;
+            if taken.came > 0 && !has_left && mapped(address) {
+                // It is still here, and what was here before it has moved, which is told late; or it has gone on.
+                there = there.doubted();
+                here = Some(taken);
+            } else if taken.came > 0 || has_left {
+                here = Some(taken.doubted());
             }
             self.replace(which, left, there);
+            here.into_iter().for_each(|here| self.push(here));
         }
     }
 
     /// A range is unmapped.
-    pub fn unmapped(&mut self, start: u64, end: u64, mut mapped: impl FnMut(u64) -> bool) {
+    pub fn unmapped(&mut self, start: u64, end: u64, mapped: impl FnMut(u64) -> bool) {
+        let mut mapped = once(mapped);
         for which in 0..self.count {
             let mut left = self.all[which];
             let Some(taken) = left.split(start, end) else {
                 continue;
             };
-            if !taken.arrived {
+            if taken.came == 0 {
                 self.all[which] = left;
-            } else if !taken.first().is_some_and(|part| mapped(taken.address(part))) {
+                self.gone_with(&taken);
+            } else if !mapped(taken.address(taken.first().unwrap_or_default())) {
                 // It is unmapped; or was moved on, which will be told, and what was here before it is.
                 self.replace(which, left, taken.doubted());
             }
         }
     }
 
+    /// What has gone from the likeliest place is nowhere else.
+    fn gone_with(&mut self, taken: &Aside) {
+        for other in &mut self.all[..self.count] {
+            if other.is_candidate_of(taken) && other.doubts > taken.doubts {
+                (0..taken.bytes / SMALL)
+                    .filter(|part| !taken.is_gone(*part))
+                    .for_each(|part| other.forget(part));
+            }
+        }
+    }
+
     /// One entry becomes two, unless nothing is left of the first.
     fn replace(&mut self, which: usize, left: Aside, taken: Aside) {
-        if left.first().is_none() {
-            self.all[which] = Aside { id: left.id, ..taken };
-        } else {
-            self.all[which] = left;
+        self.all[which] = left;
+        if left.first().is_some() {
             self.push(taken);
+        } else if !self.merge(&taken) {
+            self.all[which] = Aside { id: left.id, ..taken };
         }
+    }
+
+    /// Whether there is such an entry already: it has the fewer doubts of both then.
+    fn merge(&mut self, aside: &Aside) -> bool {
+        let same = |one: &&mut Aside| (one.page, one.slot, one.gone) == (aside.page, aside.slot, aside.gone);
+        let found = self.all[..self.count].iter_mut().find(same);
+        found.is_some_and(|one| {
+            (one.doubts, one.came) = (one.doubts.min(aside.doubts), one.came.max(aside.came));
+            true
+        })
     }
 
     /// No change is under way: what will be told from now on happens from now on.
     pub fn settled(&mut self) {
         for aside in &mut self.all[..self.count] {
-            aside.arrived = false;
+            aside.came = 0;
         }
     }
 
@@ -255,7 +300,16 @@ impl Pages {
         self.all().iter().any(|aside| aside.doubts > 0)
     }
 
-    /// Takes out the places in doubt where nothing is mapped; no change is under way.
+    /// Whether a page has several candidates of its place.
+    pub fn has_candidates(&self, id: u32) -> bool {
+        let one = self.all().iter().find(|aside| aside.id == id);
+        one.is_some_and(|one| {
+            let others = self.all().iter().filter(|aside| aside.id != id);
+            others.into_iter().any(|aside| aside.is_candidate_of(one))
+        })
+    }
+
+    /// Takes out the places in doubt where nothing is mapped; no change is under way. A page that has one place left is there.
     pub fn keep_mapped(&mut self, mut mapped: impl FnMut(u64) -> bool) {
         for aside in &mut self.all[..self.count] {
             if let Some(part) = aside.first()
@@ -265,12 +319,19 @@ impl Pages {
                 aside.forget_all(0, aside.bytes / SMALL);
             }
         }
+        for which in 0..self.count {
+            if !self.has_candidates(self.all[which].id) {
+                self.all[which].doubts = 0;
+            }
+        }
     }
 
     /// The contents of a range are given up.
     pub fn given_up(&mut self, start: u64, end: u64) {
-        for aside in &mut self.all[..self.count] {
-            aside.split(start, end);
+        for which in 0..self.count {
+            if let Some(taken) = self.all[which].split(start, end) {
+                self.gone_with(&taken);
+            }
         }
     }
 
@@ -281,17 +342,31 @@ impl Pages {
         Some(empty)
     }
 
+    /// Adds an entry, unless there is such a one. If there are too many, the least likely goes.
     fn push(&mut self, aside: Aside) {
-        // Nobody cuts so much in a window's time.
+        if self.merge(&aside) {
+            return;
+        }
+        let added = Aside {
+            id: self.next,
+            ..aside
+        };
+        self.next = self.next.wrapping_add(1);
         if self.count < ENTRIES {
-            self.all[self.count] = Aside {
-                id: self.next,
-                ..aside
-            };
+            self.all[self.count] = added;
             self.count += 1;
-            self.next = self.next.wrapping_add(1);
+        } else if let Some(least) = self.all.iter_mut().max_by_key(|one| one.doubts)
+            && least.doubts > added.doubts
+        {
+            *least = added;
         }
     }
+}
+
+/// Asks once: what is told of a range concerns all of it.
+fn once(mut ask: impl FnMut(u64) -> bool) -> impl FnMut(u64) -> bool {
+    let mut known = None;
+    move |address| *known.get_or_insert_with(|| ask(address))
 }
 
 #[cfg(test)]
@@ -359,6 +434,41 @@ mod tests {
         while pages.take_empty().is_some() {}
         let places: Vec<u64> = pages.all().iter().map(|aside| aside.page).collect();
         assert_eq!(places, [beyond]);
+    }
+
+    #[test]
+    fn one_that_came_before_another_has_left() {
+        let (hole, beyond) = (8 * SMALL, 160 * SMALL);
+        let mut pages = one(80 * SMALL, SMALL);
+        pages.add(90 * SMALL, 1, SMALL, SMALL);
+        pages.moved(80 * SMALL, hole, SMALL, |_| true);
+        // It has moved on, which is told after the other has come.
+        pages.moved(90 * SMALL, hole, SMALL, |_| true);
+        pages.moved(hole, beyond, SMALL, |_| true);
+        let slot = |pages: &mut Pages, address| {
+            let id = pages.at(address).unwrap();
+            let likeliest = pages.likeliest(id).unwrap();
+            (likeliest.slot, likeliest.page)
+        };
+        assert_eq!(slot(&mut pages, hole), (1, hole));
+        assert_eq!(slot(&mut pages, beyond), (0, beyond));
+    }
+
+    #[test]
+    fn a_page_that_moves_to_and_fro_has_two_places() {
+        let places = [80 * SMALL, 160 * SMALL];
+        let mut pages = one(places[0], SMALL);
+        for round in 0..100 {
+            let (from, to) = (places[round % 2], places[(round + 1) % 2]);
+            pages.moved(from, to, SMALL, |_| round % 3 == 0);
+            while pages.take_empty().is_some() {}
+        }
+        assert_eq!((pages.all().len(), pages.count()), (2, 1));
+        pages.settled();
+        pages.keep_mapped(|address| address == places[1]);
+        while pages.take_empty().is_some() {}
+        assert_eq!(pages.all().len(), 1);
+        assert_eq!((pages.all()[0].page, pages.is_doubtful()), (places[1], false));
     }
 
     #[derive(Clone, Debug)]

@@ -264,7 +264,7 @@ impl Stopped {
 
     /// Sees to a sleeping thread of ours: lets it go on sleeping after a stop of its process. Whether it is still there; a process
     /// that ends or executes another program waits until we have seen that.
-    pub fn lives(&self) -> bool {
+    pub fn keep_asleep(&self) -> bool {
         let mut status = 0;
         // SAFETY: writes one number of ours.
         match unsafe { libc::waitpid(self.tid, &raw mut status, libc::__WALL | libc::WNOHANG) } {

@@ -59,7 +59,7 @@ impl Inside {
         }
     }
 
-    /// Nothing of ours is left. The descriptor goes first: what has none left to tell cannot wait for us.
+    /// Removes the thread and its memory from the process. The descriptor is closed first: events of its removal would wait for us.
     pub fn leave(self) {
         self.uffd.close();
         if self.thread.wake().is_ok() {
@@ -72,20 +72,21 @@ impl Inside {
 
     pub fn wake(&self) -> Result<(), i32> {
         self.thread.wake().inspect_err(|_| {
-            self.lives();
+            self.keep_asleep();
         })
     }
 
     /// Our thread sleeps on, if it is still there.
     pub fn rest(&self) {
         if self.thread.sleep().is_err() {
-            self.lives();
+            self.keep_asleep();
         }
     }
 
-    /// Whether our thread is there; a process that ends or executes another program waits until we have seen its end.
-    pub fn lives(&self) -> bool {
-        self.thread.lives()
+    /// Handles what has become of our thread, so that it goes on sleeping: whether it is still there. A process that ends or executes
+    /// another program waits until we have seen its end.
+    pub fn keep_asleep(&self) -> bool {
+        self.thread.keep_asleep()
     }
 
     /// Whether a range contains memory that is ours.

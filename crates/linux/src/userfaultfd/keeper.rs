@@ -5,12 +5,14 @@
 //! accesses such a page waits; a fork waits until we have filled the child's pages as well (Linux keeps us from changing the
 //! memory until we have read of it, so that the child gets what the parent had).
 
+mod putting_back;
+
 use super::abi::{Descriptor, Event};
-use super::aside::{Aside, Pages};
+use super::aside::Pages;
 use super::injection::{Memory, sleep_a_moment};
 use super::inside::{Inside, SLOTS};
 use super::mappings::{self, Surroundings};
-use super::{Place, Reply, SMALL, Window};
+use super::{Place, Reply, Window};
 use crate::clock;
 use std::ptr;
 
@@ -66,7 +68,7 @@ struct Keeper<'a> {
 /// All that the process does. Descriptors 0, 1 and 2: where commands come from, where replies go, and the process's memory.
 pub fn run(place: &Place, buffer: &mut [u8]) {
     protect_from_out_of_memory();
-    run_first();
+    raise_priority();
     let inside = match Inside::enter(place, Memory(MEMORY)) {
         Ok(inside) => inside,
         Err(error) => return answer(&Reply::failed(error)),
@@ -153,7 +155,7 @@ impl Keeper<'_> {
             // SAFETY: the kernel writes at most `size` bytes, which are not read.
             while unsafe { libc::read(self.children, signal.as_mut_ptr().cast(), size) } > 0 {}
             // At once, whoever waits here: a process that ends waits for this.
-            self.gone |= !self.inside.lives();
+            self.gone |= !self.inside.keep_asleep();
         }
         [first, second]
     }
@@ -196,7 +198,7 @@ impl Keeper<'_> {
             self.set_all_aside(window, &mut reply);
             self.inside.unregister_area();
             self.hold(window.milliseconds);
-            reply.untouched = self.aside.all().len() as u64;
+            reply.untouched = self.aside.count();
             reply.cut_short = u64::from(self.ending);
             while let Some(one) = self.aside.all().last() {
                 self.put_back(one.id);
@@ -310,17 +312,24 @@ impl Keeper<'_> {
         while let Some(event) = self.inside.uffd.read() {
             if let Event::Fault(address) = event
                 && let Some(id) = self.aside.at(address)
-                && self.put_back(id)
             {
-                self.waited += now_ns() - woken;
-            } else {
-                self.handle(event);
+                if self.put_back(id) {
+                    self.waited += now_ns() - woken;
+                    continue;
+                }
+                self.waiting_since.get_or_insert(woken);
             }
+            self.handle(event);
         }
     }
 
     fn handle(&mut self, event: Event) {
         let changes = matches!(event, Event::Remap(..) | Event::Unmap(..));
+        if changes && self.is_of_one_thread() {
+            // What it tells is in order.
+            self.aside.settled();
+            self.moves = 0;
+        }
         self.note(event);
         if changes {
             self.settle();
@@ -334,7 +343,12 @@ impl Keeper<'_> {
                 self.waiting_since.get_or_insert_with(now_ns);
                 self.registered(address, address);
             }
-            Event::Fork(child) => self.fill_child(Descriptor(child), &mut self.aside.clone()),
+            Event::Fork(child) => {
+                let mut pages = self.aside.clone();
+                // It has one thread: what it tells is in order.
+                pages.settled();
+                self.fill_child(Descriptor(child), &mut pages);
+            }
             Event::Remap(from, to, bytes) => {
                 self.registered(to, to + bytes);
                 self.moves += 1;
@@ -353,8 +367,23 @@ impl Keeper<'_> {
             }
             Event::Other => {}
         }
-        self.doubtful |= self.aside.is_doubtful();
         self.take_empty();
+    }
+
+    /// Whether the process has one thread besides ours.
+    fn is_of_one_thread(&self) -> bool {
+        let mut path = [0; 40];
+        let Some(end) = self.maps.iter().rposition(|byte| *byte == b'/') else {
+            return false;
+        };
+        path[..=end].copy_from_slice(&self.maps[..=end]);
+        path[end + 1..end + 5].copy_from_slice(b"task");
+        // SAFETY: the path ends in 0, and the kernel writes to a structure that is ours.
+        unsafe {
+            let mut found: libc::stat = std::mem::zeroed();
+            // A folder for each thread.
+            libc::stat(path.as_ptr().cast(), &raw mut found) == 0 && found.st_nlink <= 2 + 2
+        }
     }
 
     /// What is given up stays in its place, which is not used again.
@@ -396,12 +425,13 @@ impl Keeper<'_> {
         while self.inside.uffd.changing() {
             if let Some(event) = self.inside.uffd.read() {
                 self.note(event);
-            } else if now_ms() >= until {
-                return;
             } else if looks < LOOKS {
                 looks += 1;
             } else {
                 sleep_a_moment();
+            }
+            if now_ms() >= until {
+                return;
             }
         }
         self.settled();
@@ -417,125 +447,6 @@ impl Keeper<'_> {
             Some(range) => *range = (start, end, now),
             None => self.alone_until = now + LEFT_ALONE_MS,
         }
-    }
-
-    /// Some of it stays in its place, which is not used again.
-    fn give_up(&mut self, one: &Aside) {
-        self.lost[one.slot] = true;
-        self.aside.remove(one.id);
-    }
-
-    /// By moving it, or where that is refused (the mapping's rights changed meanwhile, the page is pinned, a part is gone) by its
-    /// contents; of several candidates of its place to the likeliest, and on. It goes on until it is done: a page that is not put
-    /// back is lost. Whether it was put where this entry says.
-    fn put_back(&mut self, id: u32) -> bool {
-        let mut by_contents = None;
-        let mut here = false;
-        // What the process did may have changed this entry, or removed it.
-        while let Some(one) = self.aside.likeliest(id).copied() {
-            let error = if one.is_whole() && by_contents != Some(one.id) {
-                let (moved, error) =
-                    self.inside
-                        .move_pages(one.page, self.inside.address(one.slot), one.bytes);
-                self.aside.done(one.slot, 0, moved / SMALL);
-                if error == 0 {
-                    here = one.id == id;
-                    self.remove_all_of(one.slot);
-                    self.settled();
-                    continue;
-                }
-                let refused = error != libc::EAGAIN || moved > 0;
-                by_contents = refused.then_some(one.id);
-                if refused { 0 } else { error }
-            } else {
-                here = one.id == id;
-                self.put_back_contents(&one)
-            };
-            if error == libc::EAGAIN {
-                // It changes its memory, and waits until we have heard of it.
-                self.wait_for([-1, self.inside.uffd.0], 1);
-                if self.gone {
-                    self.give_up(&one);
-                    return here;
-                }
-                match self.inside.uffd.read() {
-                    Some(event) => self.handle(event),
-                    None => sleep_a_moment(),
-                }
-                continue;
-            }
-            self.settled();
-            if let Some(one) = self.aside.get(one.id).copied()
-                && one.first().is_none()
-            {
-                self.give_up(&one);
-            }
-        }
-        here
-    }
-
-    /// The slot is empty.
-    fn remove_all_of(&mut self, slot: usize) {
-        while let Some(one) = self.aside.all().iter().find(|one| one.slot == slot) {
-            self.aside.remove(one.id);
-        }
-    }
-
-    /// Fills in what is left of a page, part by part; `EAGAIN` if it has to be tried again.
-    fn put_back_contents(&mut self, one: &Aside) -> i32 {
-        for part in (0..one.bytes / SMALL).filter(|part| !one.is_gone(*part)) {
-            let error = self.fill(self.inside.uffd, one.address(part), one.slot, part);
-            if error == libc::EAGAIN {
-                return error;
-            }
-            self.aside.filled(one, part, error == 0);
-        }
-        0
-    }
-
-    /// Fills a small page with what is in a part of a slot, if there is such memory; `EAGAIN` if it has to be tried again.
-    fn fill(&mut self, to: Descriptor, page: u64, slot: usize, part: u64) -> i32 {
-        let from = self.inside.address(slot) + part * SMALL;
-        let buffer = &mut self.buffer[..SMALL as usize];
-        match self.inside.memory.read(from, buffer) {
-            Ok(()) => match to.copy(page, buffer) {
-                libc::ENOMEM => libc::EAGAIN,
-                other => other,
-            },
-            Err(libc::ESRCH) => libc::ESRCH,
-            Err(_) if self.gone => libc::ESRCH,
-            Err(_) => libc::EAGAIN, // it could not be read from swap, for instance
-        }
-    }
-
-    /// A child was forked while pages were aside: it gets them, and is none of ours from then on. `pages`: where they belong
-    /// in the child, which may change that meanwhile.
-    fn fill_child(&mut self, child: Descriptor, pages: &mut Pages) {
-        while let Some(id) = pages.all().last().map(|one| one.id) {
-            let one = pages.likeliest(id).copied().unwrap_or_default();
-            let Some(part) = one.first() else {
-                pages.remove(one.id);
-                continue;
-            };
-            let error = self.fill(child, one.address(part), one.slot, part);
-            if error != libc::EAGAIN {
-                pages.filled(&one, part, error == 0);
-                continue;
-            }
-            // It changes its memory already, and waits until we have heard of it.
-            self.wait_for([-1, child.0], 1);
-            while let Some(event) = child.read() {
-                match event {
-                    Event::Fork(grandchild) => self.fill_child(Descriptor(grandchild), &mut pages.clone()),
-                    // It has one thread: what it tells is in order.
-                    Event::Remap(from, to, bytes) => pages.moved(from, to, bytes, |_| false),
-                    Event::Unmap(start, end) => pages.unmapped(start, end, |_| false),
-                    Event::Remove(start, end) => pages.given_up(start, end),
-                    Event::Fault(_) | Event::Other => {}
-                }
-            }
-        }
-        child.close();
     }
 }
 
@@ -553,7 +464,7 @@ pub fn probe() -> i32 {
     error
 }
 
-/// Whoever looks for memory to free finds another process first.
+/// The kernel's out-of-memory killer chooses another process as long as there is one.
 fn protect_from_out_of_memory() {
     // SAFETY: system calls with a constant path and constant bytes.
     unsafe {
@@ -565,8 +476,8 @@ fn protect_from_out_of_memory() {
     }
 }
 
-/// Whatever niceness whoever started us has: threads of the program wait for us. Without `CAP_SYS_NICE` it stays as it is.
-fn run_first() {
+/// Sets niceness −20, as threads of the program wait for us. Without `CAP_SYS_NICE` it stays what we inherited.
+fn raise_priority() {
     // SAFETY: takes numbers alone.
     unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, -20) };
 }

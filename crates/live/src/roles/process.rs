@@ -115,8 +115,8 @@ impl Process {
         }
     }
 
-    /// Whether it is time to look, and can be paid for.
-    pub fn is_due(&mut self, host: &Host, pid: u32, now: Instant) -> bool {
+    /// Reads how many threads and how much memory there are, and credits CPU time: whether a look is due, and can be paid for.
+    pub fn look_may_begin(&mut self, host: &Host, pid: u32, now: Instant) -> bool {
         if self.ended {
             return false;
         }

@@ -39,21 +39,27 @@ fn milliseconds(n: u64) -> Duration {
 fn the_first_look_comes_when_several_threads_have_had_time_to_begin() {
     let (told, start) = (Told::new("first"), Instant::now());
     let mut process = Process::new(start);
-    assert!(!process.is_due(&told.host(1, 9, 100), 7, start), "one thread");
-    let several = start + milliseconds(100);
-    assert!(!process.is_due(&told.host(4, 9, 100), 7, several));
-    assert!(!process.is_due(&told.host(9, 9, 100), 7, several + milliseconds(20)));
     assert!(
-        process.is_due(&told.host(9, 9, 100), 7, several + FIRST),
+        !process.look_may_begin(&told.host(1, 9, 100), 7, start),
+        "one thread"
+    );
+    let several = start + milliseconds(100);
+    assert!(!process.look_may_begin(&told.host(4, 9, 100), 7, several));
+    assert!(!process.look_may_begin(&told.host(9, 9, 100), 7, several + milliseconds(20)));
+    assert!(
+        process.look_may_begin(&told.host(9, 9, 100), 7, several + FIRST),
         "more threads do not put it off"
     );
     assert_eq!(process.age(several + FIRST), FIRST);
     // Threads that are added while it rests end its rest.
     (0..9).for_each(|_| process.looked(several));
     let later = several + milliseconds(5000);
-    assert!(!process.is_due(&told.host(9, 9, 100), 7, later), "for a minute");
-    assert!(!process.is_due(&told.host(10, 9, 100), 7, later));
-    assert!(process.is_due(&told.host(10, 9, 100), 7, later + FIRST));
+    assert!(
+        !process.look_may_begin(&told.host(9, 9, 100), 7, later),
+        "for a minute"
+    );
+    assert!(!process.look_may_begin(&told.host(10, 9, 100), 7, later));
+    assert!(process.look_may_begin(&told.host(10, 9, 100), 7, later + FIRST));
 }
 
 #[test]
@@ -61,18 +67,18 @@ fn looks_cost_no_more_than_their_share_and_no_long_stop() {
     let (told, start) = (Told::new("share"), Instant::now());
     let mut process = Process::new(start);
     let later = |n: u64| start + milliseconds(1000 * n);
-    assert!(!process.is_due(&told.host(3, 0, MOST_PAGES + 1), 7, start));
-    assert!(!process.is_due(&told.host(3, 0, MOST_PAGES + 1), 7, later(1)));
+    assert!(!process.look_may_begin(&told.host(3, 0, MOST_PAGES + 1), 7, start));
+    assert!(!process.look_may_begin(&told.host(3, 0, MOST_PAGES + 1), 7, later(1)));
     assert!(process.why().unwrap().contains("resident"));
     // Two further threads have an advance of 20 ms each: enough for 40,000 pages of 1 us.
-    assert!(!process.is_due(&told.host(3, 0, 40_001), 7, later(2)));
+    assert!(!process.look_may_begin(&told.host(3, 0, 40_001), 7, later(2)));
     assert!(process.why().unwrap().contains("2 %"));
-    assert!(process.is_due(&told.host(3, 0, 40_000), 7, later(3)));
+    assert!(process.look_may_begin(&told.host(3, 0, 40_000), 7, later(3)));
     assert_eq!(process.begins(Duration::ZERO, later(3)), milliseconds(40));
     process.looked(later(3));
     // The next is to be earned: 2 % of 2 s.
-    assert!(!process.is_due(&told.host(3, 199, 40_000), 7, later(5)));
-    assert!(process.is_due(&told.host(3, 201, 40_000), 7, later(6)));
+    assert!(!process.look_may_begin(&told.host(3, 199, 40_000), 7, later(5)));
+    assert!(process.look_may_begin(&told.host(3, 201, 40_000), 7, later(6)));
 }
 
 #[test]

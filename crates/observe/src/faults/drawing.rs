@@ -73,16 +73,19 @@ impl Memory {
         let (mapping, (_, first)) = drawn;
         let page_bytes = if first.huge { HUGE } else { SMALL };
         let most = if first.huge {
-            Window::MOST_HUGE
+            Window::MOST_HUGE / 2 + 1
         } else {
             Window::MOST
         };
         let mut chosen: Vec<u64> = Vec::with_capacity(most);
         for _ in 0..Heat::TRIES * most {
+            if chosen.len() + 1 >= most {
+                break;
+            }
             let Some((page, run)) = mapping.at(random.below(mapping.pages)?) else {
                 continue;
             };
-            if chosen.len() + 2 > most || !heat.takes(page, random) {
+            if !heat.takes(page, random) {
                 continue;
             }
             let page = page / page_bytes * page_bytes;
@@ -131,9 +134,9 @@ impl Heat {
         }
     }
 
-    /// A thread waited for a page that was aside.
-    pub fn accessed(&mut self, address: u64) {
-        self.parts.entry(address / Self::PART).or_default().1 += 1.0;
+    /// Threads waited for pages that were aside: this many, of which one is known.
+    pub fn accessed(&mut self, address: u64, count: f64) {
+        self.parts.entry(address / Self::PART).or_default().1 += count;
     }
 
     /// What was found so far counts half as much from here on: programs have phases.
@@ -289,7 +292,7 @@ mod tests {
             for page in &window.pages[..window.count as usize] {
                 let is_used = used.contains(page);
                 if is_used {
-                    heat.accessed(*page);
+                    heat.accessed(*page, 1.0);
                 }
                 (hot, all) = (
                     hot + u64::from(is_used && round > 100),

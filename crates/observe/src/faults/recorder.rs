@@ -230,7 +230,7 @@ impl<L: FnMut(Progress) + Send> Session<L> {
         let mut due = self.slice;
         loop {
             let last = over(&self.watch);
-            let wanted = last || self.watch.due(LOOK.min(self.slice));
+            let wanted = last || self.watch.wait_until_due(LOOK.min(self.slice));
             if !wanted && clock::monotonic() - self.began < due {
                 continue; // looks are rare while the budget is overdrawn
             }

@@ -29,10 +29,12 @@ const SETTLED: Duration = Duration::from_millis(100);
 /// twice as long each further time: where memory is new, threads would wait for us at every page.
 const SHORTEST_REST: Duration = Duration::from_secs(1);
 const LONGEST_REST: Duration = Duration::from_secs(60);
-/// A process in which several threads change the places of memory together (`mremap`) is left alone for this long, twice as long each
-/// further time: who moved what is not always known then. It is left alone for good once a page might have had two places.
+/// A process of several threads that moves memory (`mremap`) again before the last move has settled is left alone for this long,
+/// twice as long each further time within an hour: who moved what is not always known then. It is left alone for good once a page
+/// was put back in one of several possible places.
 const SHORTEST_REST_OF_MOVES: Duration = Duration::from_secs(10);
 const LONGEST_REST_OF_MOVES: Duration = Duration::from_secs(600);
+const FORGETS_MOVES: Duration = Duration::from_secs(3600);
 /// Processes sampled at most; each has a process of ours that keeps its pages.
 const MOST: usize = 64;
 /// Windows without a page, one after the other, after which a process is given up; places that may be used up.
@@ -97,8 +99,10 @@ struct Process {
     windows: [Opened; 2],
     /// Mappings in which windows were cut short, by their starts: for how long they are left alone, and until when.
     cut_short: BTreeMap<u64, (Duration, Duration)>,
-    /// For how long the process was last left alone since several threads moved memory together.
+    /// For how long the process was last left alone since it moved memory again and again, and when.
     rest: Duration,
+    rested: Duration,
+    heat_decays: Duration,
     /// Whose rights the process had when it was entered.
     rights: String,
 }
@@ -222,8 +226,10 @@ impl SetAside {
         }
     }
 
-    /// Whether we had set aside the page at this address at this time: a fault there is a sample of ours.
-    pub fn sampled(&mut self, pid: u32, address: u64, time_ns: u64) -> bool {
+    /// Whether we had set aside the page at this address at this time: then a fault there is a sample of ours, and is counted
+    /// as an access.
+    /// `period`: of how many faults one is reported.
+    pub fn take_fault(&mut self, pid: u32, address: u64, time_ns: u64, period: u64) -> bool {
         let Some(State::Sampled(process)) = self.processes.get_mut(&pid) else {
             return false;
         };
@@ -236,7 +242,7 @@ impl SetAside {
                     .is_ok()
         });
         if ours {
-            process.heat.accessed(address);
+            process.heat.accessed(address, period as f64);
         }
         ours
     }
@@ -269,6 +275,8 @@ impl Process {
             windows: [Opened::default(); 2],
             cut_short: BTreeMap::new(),
             rest: Duration::ZERO,
+            rested: Duration::ZERO,
+            heat_decays: Duration::ZERO,
             rights,
         }
     }
@@ -285,12 +293,13 @@ impl Process {
 
     fn note(&mut self, reply: &Reply, cost: Duration, allowed: f64) {
         self.windows[1].until_ns = clock::nanoseconds(clock::monotonic());
-        if reply.cut_short > 0 {
+        if reply.cut_short > 0 || reply.aside == 0 {
             let rest = self.cut_short.entry(self.windows[1].window.start).or_default();
             rest.0 = (rest.0 * 2).clamp(SHORTEST_REST, LONGEST_REST);
             rest.1 = clock::monotonic() + rest.0;
         }
-        if reply.aside > 0 {
+        // A window that ended early, or of which pages were refused, does not tell whether its pages are used.
+        if reply.cut_short == 0 && reply.refused == 0 {
             self.heat.tried(&self.windows[1].window);
         }
         self.in_vain = if reply.aside == 0 { self.in_vain + 1 } else { 0 };
@@ -300,6 +309,10 @@ impl Process {
         let pause = cost.as_secs_f64() / allowed.max(f64::MIN_POSITIVE);
         let mut pause = LONGEST_PAUSE.min(Duration::try_from_secs_f64(pause).unwrap_or(LONGEST_PAUSE));
         if reply.together > 0 {
+            let now = clock::monotonic();
+            if now - std::mem::replace(&mut self.rested, now) > FORGETS_MOVES {
+                self.rest = Duration::ZERO;
+            }
             self.rest = (self.rest * 2).clamp(SHORTEST_REST_OF_MOVES, LONGEST_REST_OF_MOVES);
             pause = self.rest;
         }
@@ -316,7 +329,10 @@ impl Process {
         if now >= self.looks_at {
             let areas = host.maps(pid).unwrap_or_default();
             self.memory = Memory::of(pid, &areas);
-            self.heat.decay();
+            if now >= self.heat_decays {
+                self.heat.decay();
+                self.heat_decays = now + LOOKED_AT;
+            }
             let exists = |start: u64| areas.binary_search_by_key(&start, |area| area.start).is_ok();
             self.cut_short.retain(|start, _| exists(*start));
             let took = clock::monotonic() - now;
@@ -326,10 +342,16 @@ impl Process {
         self.opens_at = now + LONGEST_PAUSE;
         let rests = |start| self.cut_short.get(&start).is_some_and(|(_, until)| now < *until);
         let Some(window) = self.memory.draw(random, &self.heat, rests) else {
-            // All of it is left alone for a while, or there is none yet.
-            self.look_again(now);
-            self.opens_at = now + HOLD;
-            self.in_vain += u32::from(self.memory.pages == 0);
+            if self.memory.pages == 0 {
+                self.look_again(now);
+                self.opens_at = now + HOLD;
+                self.in_vain += 1;
+            } else {
+                // All of it is left alone for a while.
+                let wakes = self.cut_short.values().map(|(_, until)| *until);
+                let first = wakes.filter(|until| *until > now).min().unwrap_or(now);
+                self.opens_at = first.clamp(now + HOLD, now + LONGEST_PAUSE);
+            }
             return;
         };
         let window = Some(window.without(&robust_lists(host, pid))).filter(|window| window.count > 0);
