@@ -56,7 +56,7 @@ fn split_numbers(value: &str) -> (Vec<&str>, String) {
 
 fn balanced_threads(value: &str) -> Option<Vec<String>> {
     if value == "off" {
-        return Some(Vec::new());
+        return option("move-threads", value);
     }
     let (numbers, policy) = split_numbers(value);
     let policy = match policy.as_str() {
@@ -124,10 +124,7 @@ pub fn translate(subcommand: &Command, words: &[OsString]) -> Vec<OsString> {
 
 fn report(old: &str, value: &str, new: &[String]) {
     let new = new.join(" ").replacen('=', " ", new.len());
-    match new.is_empty() {
-        true => say!("--{old} {value} is what happens without it; leave it out"),
-        false => say!("--{old} {value} is written {new} now; the old name goes with the next version"),
-    }
+    say!("--{old} {value} is written {new} now; the old name goes with the next version");
 }
 
 /// An option as written on a command line.
@@ -211,7 +208,7 @@ mod tests {
             ),
             (
                 "nodewise balance --threads off --pid 7",
-                "nodewise balance --pid 7",
+                "nodewise balance --move-threads=off --pid 7",
             ),
             (
                 "nodewise simulate a b --threads 24,16,asym",

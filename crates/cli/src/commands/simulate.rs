@@ -2,7 +2,7 @@
 
 // Why: docs/decisions/structure.md
 
-use crate::arguments::share_or_none;
+use crate::arguments::{duration, share_or_none};
 use crate::exit::Outcome;
 use crate::output;
 use crate::selection::{self, tell};
@@ -12,6 +12,7 @@ use nodewise_pipeline::ASYM;
 use nodewise_pipeline::compare::{self, Question};
 use nodewise_simulation::{Parameters, Traffic};
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// The machines that `--machine papers` stands for.
 const PAPERS: &str = "itanium-9030,xeon-x7550,opteron-6386,machine-a,mai-itanium2-fss,mai-opteron-8n,\
@@ -86,9 +87,9 @@ struct Online {
     /// With --move-threads: runs from random nodes
     #[arg(long, value_name = "N", default_value_t = 20, requires = "move_threads", value_parser = clap::value_parser!(u64).range(1..))]
     starts: u64,
-    /// With --move-threads: repeat the program until a run is this many seconds long on the mean static placement
-    #[arg(long, value_name = "SECONDS", default_value_t = 15.0, requires = "move_threads", value_parser = positive)]
-    at_least: f64,
+    /// With --move-threads: repeat the program until a run takes this long on the mean static placement
+    #[arg(long, value_name = "TIME", default_value = "15s", requires = "move_threads", value_parser = duration)]
+    at_least: Duration,
     /// With --move-threads: lines a microsecond that must come from memory for pages to be moved (Carrefour: 50)
     #[arg(long, value_name = "R", default_value_t = 50.0, requires = "move_threads", value_parser = cost)]
     dynamic_rate: f64,
@@ -172,7 +173,7 @@ fn online(arguments: &Arguments, question: &Question, machines: &[&str]) -> anyh
     refuse(arguments)?;
     let starts = compare::Starts {
         count: arguments.online.starts,
-        least_s: arguments.online.at_least,
+        least_s: arguments.online.at_least.as_secs_f64(),
         least_rate: arguments.online.dynamic_rate,
         period_s: Settings::default().interval_ns as f64 * 1e-9,
     };

@@ -1,0 +1,34 @@
+"""Guests of the laboratory that say what they find: a suite's script runs in one, and what it says is looked at here.
+
+`@@ TITLE` begins each part of it; the last one's title is `end`, or `end end`."""
+
+import os
+import pathlib
+import subprocess
+
+NODEWISE = pathlib.Path(os.environ.get("NODEWISE", pathlib.Path(__file__).resolve().parents[1] / "target/release/nodewise"))
+
+
+def compiled(source, folder):
+    """A program for a guest, from one file of C."""
+    program = folder / source.stem
+    subprocess.run(["cc", "-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror", "-pthread", "-o", program, source], check=True)
+    return program
+
+
+def boot(options, script, *words):
+    """Runs a script in a guest: what it said, by title, which is a tuple where it has several words. SAID=FILE adds all of
+    it to a file."""
+    command = [NODEWISE, "lab", *options, "--", script, *words]
+    done = subprocess.run([str(word) for word in command], capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
+    if os.environ.get("SAID"):
+        with open(os.environ["SAID"], "a", encoding="utf-8") as said:
+            said.write(done.stdout + done.stderr)
+    parts = {}
+    for text in done.stdout.split("@@ ")[1:]:
+        title, _, body = text.partition("\n")
+        words = tuple(title.split())
+        parts[words if len(words) > 1 else title] = body
+    if "end" not in parts and ("end", "end") not in parts:
+        raise SystemExit(f"FAILED status {done.returncode}\n{done.stdout[-3000:]}\n{done.stderr[-3000:]}")
+    return parts
