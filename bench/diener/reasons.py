@@ -81,7 +81,7 @@ OF_ROW = {
     "D10": f"2 % of the speed-up; mixed at 90 %, on the Itanium 99 %; {ITANIUM}",
     "D11": f"a policy that never moves passes by definition, so that rivals alone stand in; {ITANIUM}",
     "D12": "",
-    "D13": f"all three machines; {ITANIUM}",
+    "D13": f"all three machines; first-touch passes by definition, as each policy without a threshold does; {ITANIUM}",
     "D14": "random's seed is one for all",
 }
 

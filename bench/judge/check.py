@@ -39,18 +39,32 @@ class Range:
 
 
 def judge(check, repeats, *, size, basis, ranges=(), differs="", reason=""):
-    """The verdict on a row from the data of its repeats, one entry each. The reason is of a row that does not hold: one that does
-    has none."""
+    """The verdict on a row from the data of its repeats, one entry each. The reason, of a row that does not hold, is completed by what
+    the ranges say."""
     assert check.id in CRITERIA, check.id
     each = [check.figures(data) for data in repeats]
     held = sum(bool(check.holds(figures)) for figures in each)
     stand_ins = [StandIn(name, holds_of(check, [replace(data) for data in repeats]))
                  for name, replace in check.stand_ins.items()]
     verdict = word(holds_in_the_middle(check, each), held, len(each), stand_ins)
+    ranges = [Assumed(r.name, r.source, held_by_value(check, r)) for r in ranges]
     return Verdict(
         id=check.id, verdict=verdict, size=size, basis=basis, unit=check.unit, figures=spread(each), repeats=len(each),
-        held=held, stand_ins=stand_ins, ranges=[Assumed(r.name, r.source, held_by_value(check, r)) for r in ranges],
-        differs=differs, reason=reason if verdict != HOLDS else "", commit=commit())
+        held=held, stand_ins=stand_ins, ranges=ranges, differs=differs, reason=said(verdict, reason, ranges), commit=commit())
+
+
+def said(verdict, reason, ranges):
+    """Why a row does not hold: what was found out, and at which values of the ranges it would hold."""
+    if verdict not in (FAILS, FLIPS):
+        return ""
+    values = [f"{r.name} {value}" for r in ranges for value, held in r.held.items() if held]
+    tried = ", ".join(r.name for r in ranges)
+    over = ""
+    if values:
+        over = f"By the ranges it holds at {', '.join(values)}."
+    elif tried:
+        over = f"At no value of the ranges ({tried}) does it hold."
+    return " ".join(filter(None, (reason or "Not known.", over)))
 
 
 def untested(identifier, why, *, size):
@@ -58,10 +72,11 @@ def untested(identifier, why, *, size):
 
 
 def word(middle, held, repeats, stand_ins):
-    if any(s.passes for s in stand_ins):
-        return UNABLE
+    # One that fails is able to.
     if not middle:
         return FAILS
+    if any(s.passes for s in stand_ins):
+        return UNABLE
     return HOLDS if held >= ENOUGH * repeats else FLIPS
 
 

@@ -11,6 +11,7 @@ from judge import page, verdict
 from judge.criteria import CRITERIA
 
 FRESH = verdict.ROOT / "build/reproduce"
+MISSING = "not judged"
 
 
 def unreleased():
@@ -19,20 +20,17 @@ def unreleased():
     return re.split(r"^## ", text, flags=re.MULTILINE)[1]
 
 
-def mentioned(identifier, text):
-    return re.search(rf"\b{identifier}\b", text) is not None
+def mentioned(identifier, old, new, text):
+    """Whether a text says this change: `D10: holds → does not hold`."""
+    return re.search(rf"\b{identifier}: {re.escape(old)} → {re.escape(new)}\b", text) is not None
 
 
 def changed(size):
-    """(id, recorded verdict, verdict now) of each row of this run whose verdict is another one."""
-    found = []
-    for file in sorted((FRESH / size).glob("*.json")):
-        recorded = verdict.RECORDED / size / file.name
-        if file.stem in CRITERIA and recorded.exists():
-            old, new = (json.loads(f.read_text(encoding="utf-8"))["verdict"] for f in (recorded, file))
-            if old != new:
-                found.append((file.stem, old, new))
-    return found
+    """(id, recorded verdict, verdict now) of each row whose verdict is another one in this run, or is missing there."""
+    def of(file):
+        return json.loads(file.read_text(encoding="utf-8"))["verdict"] if file.exists() else MISSING
+    both = [(i, of(verdict.RECORDED / size / f"{i}.json"), of(FRESH / size / f"{i}.json")) for i in CRITERIA]
+    return [(i, old, new) for i, old, new in both if old not in (new, MISSING)]
 
 
 def record(size, kept):
@@ -47,13 +45,13 @@ def record(size, kept):
 def main():
     size = sys.argv[1] if len(sys.argv) > 1 else "full"
     text = unreleased()
-    silent = [row for row in changed(size) if not mentioned(row[0], text)]
+    silent = [row for row in changed(size) if not mentioned(*row, text)]
     record(size, {row[0] for row in silent})
     if (FRESH / "outside.json").exists():
         (verdict.RECORDED / "outside.json").write_bytes((FRESH / "outside.json").read_bytes())
     page.write()
     for identifier, old, new in silent:
-        print(f"{identifier}: {old} as recorded, {new} now; CHANGELOG says nothing about {identifier}")
+        print(f"{identifier}: {old} as recorded, {new} now; CHANGELOG does not say `{identifier}: {old} → {new}`")
     print(page.summary_line(size))
     raise SystemExit(1 if silent else 0)
 

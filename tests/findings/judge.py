@@ -42,6 +42,10 @@ def words():
     expect("a check that its stand-in passes cannot fail", made(data(1.1, 1.1, 1.1), stand_ins=passing).verdict == verdict.UNABLE)
     reasons = [made(data(gain), reason="why").reason for gain in (1.0, 1.1)]
     expect("a reason is of a row that does not hold", reasons == ["why", ""])
+    expect("one without is not known", made(data(1.0)).reason == "Not known.")
+    assumed = [Range("window", "2 to 8", {"2": data(1.1), "8": data(1.0)})]
+    expect("and where it would hold is said", made(data(1.0), ranges=assumed).reason == "Not known. By the ranges it holds at window 2.")
+    expect("one that fails is able to", made(data(1.0), stand_ins={"one that wins": lambda _: {"gain": 2.0}}).verdict == verdict.FAILS)
     figure = three.figures["gain"]
     expect("median, least and most are the repeats'", (figure.median, figure.least, figure.most) == (1.1, 1.0, 1.3))
     over = made(data(1.1), ranges=[Range("misses in flight", "2 to 12", {"2": data(1.1), "12": data(1.0)})])
@@ -72,12 +76,17 @@ def changes():
         made(data(1.0)).write(root / "fresh/fast")
         found = ledger.changed("fast")
         expect("a verdict that changed is seen", found == [("D10", verdict.HOLDS, verdict.FAILS)])
-        expect("what an older version said does not count", not ledger.mentioned("D10", ledger.unreleased()))
+        expect("what an older version said does not count", not ledger.mentioned("D10", verdict.HOLDS, verdict.FAILS, ledger.unreleased()))
         ledger.record("fast", {"D10"})
         expect("the recorded one stays", verdict.read(root / "recorded/fast/D10.json").verdict == verdict.HOLDS)
         ledger.record("fast", set())
         expect("one that is said is taken over", verdict.read(root / "recorded/fast/D10.json").verdict == verdict.FAILS)
-        expect("D1 is not said by D10", not ledger.mentioned("D1", "D10 flips"))
+        (root / "fresh/fast/D10.json").unlink()
+        expect("one that is missing is seen", ledger.changed("fast") == [("D10", verdict.FAILS, ledger.MISSING)])
+        said = "D10: holds → does not hold"
+        both = [ledger.mentioned("D10", verdict.HOLDS, now, said) for now in (verdict.FAILS, verdict.FLIPS)]
+        expect("a change is said as it is", both == [True, False])
+        expect("D1 is not said by D10", not ledger.mentioned("D1", verdict.HOLDS, verdict.FAILS, said.replace("D10", "D1x")))
 
 
 def documents():
@@ -85,6 +94,9 @@ def documents():
     expect("docs/findings.md is what the recorded verdicts make", page.PAGE.read_text(encoding="utf-8") == page.text())
     unknown = [f.name for size in verdict.SIZES for f in (verdict.RECORDED / size).glob("*.json") if f.stem not in CRITERIA]
     expect(f"each recorded verdict is a criterion's: not {', '.join(unknown)}", not unknown)
+    for size in verdict.SIZES:
+        without = [i for i, one in page.read(size).items() if one.verdict in (verdict.FAILS, verdict.FLIPS) and not one.reason]
+        expect(f"{size}: each row that does not hold has a reason: not {', '.join(without)}", not without)
 
 
 if __name__ == "__main__":
