@@ -14,6 +14,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 const NOTES: usize = 1024;
 /// Times that a process's threads are listed, at most.
 const PASSES: usize = 16;
+/// Generations of forked processes that are looked at.
+const GENERATIONS: u32 = 4;
 /// Bytes of a listing that are read at once.
 const LISTED: usize = 4096;
 
@@ -151,7 +153,7 @@ fn wait_and_restore(table: NonNull<Table>) {
             // A thread that is created meanwhile by one that is still bound is bound as well.
             process => {
                 for _ in 0..PASSES {
-                    if !restore(process, note) {
+                    if !restore(process, note, 0) {
                         break;
                     }
                 }
@@ -160,18 +162,11 @@ fn wait_and_restore(table: NonNull<Table>) {
     }
 }
 
-/// Restores the threads of a process that have the CPUs of a note, by system calls alone. Whether there was any.
-fn restore(process: u32, note: &Note) -> bool {
+/// Restores the threads of a process that have the CPUs of a note, and those of processes that it has forked, of which there may be
+/// no note yet, by system calls alone. Whether there was any.
+fn restore(process: u32, note: &Note, generation: u32) -> bool {
     let mut any = false;
-    let mut path = *b"/proc/0000000000/task\0";
-    let mut rest = process;
-    for digit in path[6..16].iter_mut().rev() {
-        *digit = b'0' + (rest % 10) as u8;
-        rest /= 10;
-    }
-    // The kernel takes no leading zeros.
-    let zeros = path[6..16].iter().take_while(|d| **d == b'0').count();
-    path.copy_within(6 + zeros.., 6);
+    let path = path(&[Part::Text(b"/proc/"), Part::Number(process), Part::Text(b"/task")]);
     let mut listed = [0_u64; LISTED / 8];
     // SAFETY: a name that ends in a zero; room for as much as is asked for, aligned as its entries are.
     unsafe {
@@ -186,11 +181,71 @@ fn restore(process: u32, note: &Note) -> bool {
                 if current(tid).is_ok_and(|now| now == note.given) {
                     any |= apply(tid, &note.before).is_ok();
                 }
+                if generation < GENERATIONS {
+                    each_child(process, tid, |child| any |= restore(child, note, generation + 1));
+                }
             });
         }
         libc::close(folder);
     }
     any
+}
+
+/// A part of a path.
+enum Part<'a> {
+    Text(&'a [u8]),
+    Number(u32),
+}
+
+/// A path of these parts, ending in 0, without a heap.
+fn path(parts: &[Part<'_>]) -> [u8; 64] {
+    let mut path = [0; 64];
+    let mut end = 0;
+    for part in parts {
+        let mut digits = [0; 10];
+        let text = match part {
+            Part::Text(text) => text,
+            Part::Number(number) => {
+                let (mut rest, mut first) = (*number, digits.len());
+                while first == digits.len() || rest > 0 {
+                    first -= 1;
+                    digits[first] = b'0' + (rest % 10) as u8;
+                    rest /= 10;
+                }
+                &digits[first..]
+            }
+        };
+        path[end..end + text.len()].copy_from_slice(text);
+        end += text.len();
+    }
+    path
+}
+
+/// The processes that a thread has forked and that have not ended (`/proc/PID/task/TID/children`).
+fn each_child(process: u32, tid: u32, mut does: impl FnMut(u32)) {
+    let path = path(&[
+        Part::Text(b"/proc/"),
+        Part::Number(process),
+        Part::Text(b"/task/"),
+        Part::Number(tid),
+        Part::Text(b"/children"),
+    ]);
+    let mut read = [0_u8; 256];
+    let mut number = 0;
+    // SAFETY: a name that ends in a zero; room for as much as is asked for.
+    unsafe {
+        let file = libc::open(path.as_ptr().cast(), libc::O_RDONLY | libc::O_CLOEXEC);
+        while let Ok(bytes @ 1..) = usize::try_from(libc::read(file, read.as_mut_ptr().cast(), read.len())) {
+            for byte in &read[..bytes] {
+                match byte {
+                    b'0'..=b'9' => number = number * 10 + u32::from(byte - b'0'),
+                    _ if number > 0 => does(std::mem::take(&mut number)),
+                    _ => {}
+                }
+            }
+        }
+        libc::close(file);
+    }
 }
 
 /// The names that are numbers in what `getdents64` returned.
@@ -238,6 +293,34 @@ mod tests {
         }
         std::thread::sleep(Duration::from_millis(500));
         cpus_of(target).unwrap()
+    }
+
+    #[test]
+    fn a_child_that_nobody_noted_is_restored_with_its_parent() {
+        let before = cpus_of(std::process::id()).unwrap();
+        let one = before[..1].to_vec();
+        let mut parent = std::process::Command::new("sh")
+            .args(["-c", "read line; sleep 600 & echo $!; wait"])
+            .stdin(std::process::Stdio::piped())
+            .stdout(std::process::Stdio::piped())
+            .spawn()
+            .unwrap();
+        let pid = parent.id();
+        let (mut asks, answers) = (parent.stdin.take().unwrap(), parent.stdout.take().unwrap());
+        let _ = bind(pid, &one);
+        std::io::Write::write_all(&mut asks, b"\n").unwrap();
+        let mut line = String::new();
+        std::io::BufRead::read_line(&mut std::io::BufReader::new(answers), &mut line).unwrap();
+        let child: u32 = line.trim().parse().unwrap();
+        assert_eq!(cpus_of(child).unwrap(), one);
+        let left = killed_after(pid, |guard| {
+            guard.note(pid, &one, &before);
+        });
+        let of_the_child = cpus_of(child);
+        // SAFETY: a process of this test.
+        unsafe { libc::kill(child as i32, libc::SIGKILL) };
+        let _ = (parent.kill(), parent.wait());
+        assert_eq!((left, of_the_child.unwrap()), (before.clone(), before));
     }
 
     #[test]
