@@ -241,25 +241,32 @@ impl Keeper<'_> {
         }
     }
 
-    /// What is registered is not from here on, wherever its parts are. Whole mappings, as they are now: memory that has grown, of
-    /// which we are not told, would be two of them meanwhile, and could not be moved as one. Who waits goes on.
+    /// What is registered is not from here on, wherever its parts are. All between two files at once, as what is mapped there may
+    /// change meanwhile: memory that has grown beyond what is unregistered would be two mappings, and could not be moved as
+    /// one. Who waits goes on.
     fn unregister(&mut self) {
         if std::mem::take(&mut self.astray) {
             let (start, bytes) = self.window;
             let known = &self.elsewhere[..self.elsewhere_count.min(RANGES)];
             let all = self.elsewhere_count > RANGES;
-            let touches = |mapping: mappings::Mapping| {
+            let touches = |start_of: u64, end: u64| {
                 let mut ranges = known.iter().copied().chain([(start, start + bytes)]);
-                all || ranges.any(|(from, to)| mapping.start <= to && from <= mapping.end)
+                all || ranges.any(|(from, to)| start_of <= to && from <= end)
             };
             let uffd = self.inside.uffd;
-            mappings::anonymous(self.maps, self.buffer, |mapping| {
-                // It may grow meanwhile, but not further than that; what is mapped there instead may not be ours to name.
-                let upto = |end| uffd.unregister(mapping.start, end - mapping.start);
-                if touches(mapping) && upto(mapping.room) != 0 {
-                    upto(mapping.end);
-                }
+            let mut refused = false;
+            mappings::ranges(self.maps, self.buffer, |start, end| {
+                refused |= touches(start, end) && uffd.unregister(start, end - start) != 0;
             });
+            if refused {
+                // Something in it cannot be registered, or is registered by the program itself.
+                mappings::anonymous(self.maps, self.buffer, |mapping| {
+                    let upto = |end| uffd.unregister(mapping.start, end - mapping.start);
+                    if touches(mapping.start, mapping.end) && upto(mapping.room) != 0 {
+                        upto(mapping.end);
+                    }
+                });
+            }
             self.elsewhere_count = 0;
         }
         self.inside.uffd.wake_all();

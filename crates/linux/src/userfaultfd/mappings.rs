@@ -9,6 +9,8 @@ pub struct Mapping {
     pub room: u64,
     /// It is private, and may be read and written.
     pub own: bool,
+    /// The kernel's own, such as `[vdso]`.
+    pub special: bool,
 }
 
 /// Where a mapping lies.
@@ -38,6 +40,22 @@ pub fn surroundings(path: &[u8], buffer: &mut [u8], start: u64, end: u64) -> Opt
         touching: (before, after),
         room,
     })
+}
+
+/// Calls `found` with start and end of every range that has no mapping but those of no file, and has some: from the first to where the
+/// next one of a file begins. Mappings may grow, merge and go in it meanwhile.
+pub fn ranges(path: &[u8], buffer: &mut [u8], mut found: impl FnMut(u64, u64)) {
+    let mut range: Option<(u64, u64)> = None;
+    anonymous(path, buffer, |mapping| {
+        range = match range {
+            Some((start, end)) if end == mapping.start && !mapping.special => Some((start, mapping.room)),
+            other => {
+                other.into_iter().for_each(|(start, end)| found(start, end));
+                (!mapping.special).then_some((mapping.start, mapping.room))
+            }
+        };
+    });
+    range.into_iter().for_each(|(start, end)| found(start, end));
 }
 
 /// Whether an address is in one of them. `path` and `buffer`: as for [`anonymous`].
@@ -89,11 +107,13 @@ fn mapping(line: &[u8]) -> Option<Mapping> {
     let mut words = line.split(|b| *b == b' ').filter(|word| !word.is_empty()).skip(1);
     let own = words.next()? == b"rw-p";
     let inode = words.nth(2)?; // after offset and device
+    let special = words.next().is_some_and(|name| name.starts_with(b"[v"));
     (inode == b"0").then_some(Mapping {
         start,
         end,
         room: end,
         own,
+        special,
     })
 }
 
@@ -123,6 +143,7 @@ mod tests {
                 end: 0x7fff,
                 room: 0x7fff,
                 own,
+                special: false,
             })
         };
         assert_eq!(mapping(b"7f00-7fff rw-p 00000000 00:00 0 "), found(true));
@@ -160,6 +181,21 @@ mod tests {
                 (0x8000, 0x9000)
             ]
         );
+        std::fs::remove_file(&path).unwrap();
+    }
+
+    #[test]
+    fn ranges_end_at_files_and_at_what_is_the_kernels() {
+        let lines = "1000-3000 rw-p 0 00:00 0\n4000-5000 ---p 0 00:00 0\n7000-8000 r-xp 0 08:01 5 /x\n9000-a000 rw-p 0 00:00 0 [heap]\n\
+                     b000-c000 r--p 0 00:00 0 [vvar]\nd000-e000 rw-p 0 00:00 0 [stack]\n";
+        let path = std::env::temp_dir().join(format!("nodewise-ranges-{}", std::process::id()));
+        std::fs::write(&path, lines).unwrap();
+        let mut all = Vec::new();
+        let text = format!("{}\0", path.display());
+        ranges(text.as_bytes(), &mut [0; 4096], |start, end| {
+            all.push((start, end));
+        });
+        assert_eq!(all, [(0x1000, 0x7000), (0x9000, 0xb000), (0xd000, 0xe000)]);
         std::fs::remove_file(&path).unwrap();
     }
 
