@@ -16,6 +16,12 @@ use nodewise_simulation::{Prediction, Range, Simulation};
 /// is start-up.
 const SHORT_RUN_S: f64 = 0.01;
 
+/// Share of the program's work below which the verdict says how much was seen.
+const ENOUGH_COVERED: f64 = 0.8;
+
+/// Share of all accesses, to a few contended lines, from which the verdict's own line says so.
+const MOSTLY: f64 = 0.5;
+
 /// Concludes from a simulation; `objects` begin with the one that costs most.
 pub(crate) fn verdict(
     context: &Context<'_>,
@@ -33,7 +39,7 @@ pub(crate) fn verdict(
         sentence,
         next: None,
         then: None,
-        reasons: reasons(context, simulation, worst),
+        reasons: reasons(simulation, worst),
     };
     let machine = context.machine;
     let share = simulation.baseline().memory_share;
@@ -79,12 +85,7 @@ pub(crate) fn verdict(
         );
         return nothing(VerdictKind::LeaveAlone, text);
     }
-    let mut placed = recommendation(
-        context,
-        simulation,
-        &worth,
-        (reasons(context, simulation, worst), asked),
-    );
+    let mut placed = recommendation(context, simulation, &worth, (reasons(simulation, worst), asked));
     if let Some(matched) = matched.filter(|m| m.pays() && m.beats(placed.gain)) {
         placed
             .sentence
@@ -230,7 +231,7 @@ fn praise(
     )
 }
 
-fn reasons(context: &Context<'_>, simulation: &Simulation, worst: Option<&Advised>) -> Vec<String> {
+fn reasons(simulation: &Simulation, worst: Option<&Advised>) -> Vec<String> {
     let baseline = simulation.baseline();
     let mut all = vec![format!(
         "Under first-touch {} of the accesses are local and memory takes {} of the time (between {} and {}).",
@@ -253,16 +254,40 @@ fn reasons(context: &Context<'_>, simulation: &Simulation, worst: Option<&Advise
     if let Some(worst) = worst.filter(|w| w.blame.cost_share > 0.05) {
         all.push(worst.sentence.clone());
     }
-    if let Some(share) = context.profile.meta.coverage.share().filter(|s| *s < 0.8) {
-        all.push(format!(
-            "Only {} of the program's work was seen: the prediction is that partial.",
-            percent(share)
-        ));
-    }
-    if let Some(why) = &context.profile.meta.truncated {
-        all.push(format!("The profile is cut short: {why}."));
-    }
     all
+}
+
+/// That the profile is of a part of the run only, where it is.
+pub(crate) fn of_part(context: &Context<'_>) -> Option<String> {
+    let meta = &context.profile.meta;
+    let unseen = meta
+        .coverage
+        .share()
+        .filter(|s| *s < ENOUGH_COVERED)
+        .map(|share| {
+            format!(
+                " Only {} of the program's work was seen: the prediction is that partial.",
+                percent(share)
+            )
+        });
+    let cut = meta
+        .truncated
+        .as_ref()
+        .map(|why| format!(" The profile is cut short: {why}."));
+    (unseen.is_some() || cut.is_some()).then(|| [unseen, cut].into_iter().flatten().collect())
+}
+
+/// That most of what is judged is waiting or variables that all threads use, in the verdict's own line; [`of_few_lines`] says
+/// what follows from it.
+pub(crate) fn of_mostly_few_lines(contended_pages: &[ContendedPage]) -> Option<String> {
+    let share: f64 = contended_pages.iter().map(|s| s.share).sum();
+    (share >= MOSTLY).then(|| {
+        format!(
+            " {} of all accesses are to a few lines that all threads use or wait for: shares of accesses say little about \
+             the rest.",
+            percent(share)
+        )
+    })
 }
 
 /// What the verdict's shares of accesses contain.

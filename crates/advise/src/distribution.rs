@@ -91,7 +91,7 @@ fn pages_in_turn(divisions: &[Division]) -> u32 {
     strided.map_or(1, Division::pages_a_block).max(1)
 }
 
-/// Whether an object with so many stores stays as it was first written, and a copy fits on every node.
+/// Whether an object with `writes` stores is constant after initialisation, and a copy fits on every node.
 pub(crate) fn can_be_copied(object: &Object, writes: u64, machine: &Machine) -> bool {
     let smallest = machine.cpu_nodes().map(|n| machine.nodes[n.index()].memory).min();
     let fits = smallest.is_some_and(|memory| object.bytes <= memory / FITS);

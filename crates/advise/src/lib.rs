@@ -137,11 +137,13 @@ pub fn advise(
     let mut verdict = decision::verdict(context, simulation, &objects, matched, asked, program);
     verdict.reasons.extend(decision::of_few_lines(&contended_pages));
     if samples.is_none() {
-        verdict.sentence.extend(
-            decision::of_one_run(simulation)
-                .into_iter()
-                .chain(decision::of_short_run(context, simulation)),
-        );
+        let caveats = [
+            decision::of_one_run(simulation),
+            decision::of_short_run(context, simulation),
+            decision::of_part(context),
+            decision::of_mostly_few_lines(&contended_pages),
+        ];
+        verdict.sentence.extend(caveats.into_iter().flatten());
     }
     Advice {
         verdict,

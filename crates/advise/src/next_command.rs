@@ -24,7 +24,7 @@ pub(crate) struct Runs {
     pub instrumented: Option<String>,
 }
 
-/// What the command has in the place of a build that nobody named.
+/// Placeholder in the command for a build that the user has not named.
 const STAND_IN: &str = "PROGRAM";
 
 /// The recorded command for its plain build.

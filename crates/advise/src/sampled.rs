@@ -24,12 +24,7 @@ const OWNED: f64 = 0.6;
 pub(crate) fn verdict(context: &Context<'_>, simulation: &Simulation, seen: &Sampled) -> Verdict {
     let today = simulation.baseline();
     let local = |share: f64| seen.share(share).words(0.0);
-    let too_few = (seen.judged * 2 < seen.pages).then(|| {
-        format!(
-            "Too few samples to say: {} of {} sampled pages were seen often enough to be judged; watch for longer.",
-            seen.judged, seen.pages
-        )
-    });
+    let too_few = too_few_judged(seen);
     let chance = |p: &&Prediction| !p.policy.starts_with("random");
     let (moved, fixed): (Vec<&Prediction>, Vec<&Prediction>) = simulation.predictions[1..]
         .iter()
@@ -39,6 +34,7 @@ pub(crate) fn verdict(context: &Context<'_>, simulation: &Simulation, seen: &Sam
     let noticeable = |p: &&Prediction| p.local_fraction >= today.local_fraction + NOTICEABLE;
     let better = best.filter(|b| too_few.is_none() && noticeable(b));
     let most = best.map_or(0.0, |b| b.local_fraction).max(today.local_fraction);
+    let is_certain = gains_nothing(seen.share(today.local_fraction), seen.share(most));
     let moved = moved
         .first()
         .filter(|m| noticeable(m) && m.local_fraction >= most);
@@ -64,7 +60,7 @@ pub(crate) fn verdict(context: &Context<'_>, simulation: &Simulation, seen: &Sam
                 local(today.local_fraction)
             ),
         ),
-        (None, None) => (
+        (None, None) if is_certain => (
             VerdictKind::LeaveAlone,
             format!(
                 "Leave it alone: by samples, no placement makes noticeably more local than first-touch (local of what \
@@ -72,15 +68,27 @@ pub(crate) fn verdict(context: &Context<'_>, simulation: &Simulation, seen: &Sam
                 local(today.local_fraction)
             ),
         ),
+        (None, None) => (
+            VerdictKind::Unknown,
+            format!(
+                "By samples, no placement makes noticeably more local than first-touch ({} of the samples are local under \
+                 it), but samples do not count accesses and cannot exclude it (local of what threads use: {}); an exact \
+                 recording tells.",
+                percent(today.local_fraction),
+                local(today.local_fraction)
+            ),
+        ),
     };
+    let is_open = too_few_judged(seen).is_none() && outcome == VerdictKind::Unknown;
     Verdict {
         outcome,
         policy: "first-touch".into(),
         gain: Range::exactly(0.0),
         sentence,
-        next: match moved {
-            Some(_) => Some(again(context)),
-            None => better.map(|_| watch(context)),
+        next: match (moved, better) {
+            (Some(_), _) => Some(again(context)),
+            (None, Some(_)) => Some(watch(context)),
+            (None, None) => is_open.then(|| exactly(context)),
         },
         then: None,
         reasons: vec![
@@ -89,19 +97,40 @@ pub(crate) fn verdict(context: &Context<'_>, simulation: &Simulation, seen: &Sam
     }
 }
 
+/// That too few of the sampled pages have enough samples to be judged; nothing where half of them and more do.
+fn too_few_judged(seen: &Sampled) -> Option<String> {
+    (seen.judged * 2 < seen.pages).then(|| {
+        format!(
+            "Too few samples to say: {} of {} sampled pages were seen often enough to be judged; watch for longer.",
+            seen.judged, seen.pages
+        )
+    })
+}
+
+/// Whether the best placement is not noticeably better than today's at either end of their intervals of local accesses.
+fn gains_nothing(today: Interval, best: Interval) -> bool {
+    best.high <= today.low + NOTICEABLE
+}
+
+/// An exact recording, which counts each access.
+fn exactly(context: &Context<'_>) -> String {
+    command_line(context, "record", &["--"])
+}
+
 /// What would be moved, before anything is.
 fn watch(context: &Context<'_>) -> String {
-    balance(context, &["--dry-run", "--"])
+    command_line(context, "balance", &["--dry-run", "--"])
 }
 
 /// What was worth it once.
 fn again(context: &Context<'_>) -> String {
-    balance(context, &["--"])
+    command_line(context, "balance", &["--"])
 }
 
-fn balance(context: &Context<'_>, options: &[&str]) -> String {
-    let words = ["nodewise", "balance"].iter().chain(options);
-    let mut words: Vec<String> = words.map(|w| (*w).to_owned()).collect();
+/// A command of nodewise with the recorded command behind its options.
+fn command_line(context: &Context<'_>, name: &'static str, options: &[&'static str]) -> String {
+    let words = ["nodewise", name].into_iter().chain(options.iter().copied());
+    let mut words: Vec<String> = words.map(str::to_owned).collect();
     words.extend_from_slice(&context.profile.meta.command);
     shell_line(&words)
 }
@@ -151,6 +180,23 @@ fn to_do(shares: Option<Interval>, local: f64) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn nothing_is_left_alone_where_the_intervals_leave_a_gain_open() {
+        let of = |low, value, high| Interval { low, value, high };
+        assert!(gains_nothing(of(0.96, 0.99, 1.0), of(0.98, 0.99, 1.0)));
+        assert!(!gains_nothing(of(0.5, 0.99, 1.0), of(0.5, 0.99, 1.0)));
+        // By the values alone the gain is 4 points; another pair of values in the intervals gains 9.
+        assert!(!gains_nothing(of(0.86, 0.9, 0.93), of(0.91, 0.94, 0.95)));
+        let seen = |samples| Sampled {
+            samples,
+            pages: 100,
+            judged: 100,
+            ..Sampled::default()
+        };
+        let alike = |seen: &Sampled| gains_nothing(seen.share(1.0), seen.share(1.0));
+        assert!(!alike(&seen(10_000)));
+    }
 
     #[test]
     fn owners_are_denied_only_where_the_interval_does() {
