@@ -214,7 +214,7 @@ impl Story {
         };
         let text = || {
             format!(
-                "the time limit of {} s is over{when}; an emulated machine is about a hundred times slower than a real one",
+                "the time limit of {} s is over{when}; emulated code is 10 to 50 times slower than on a real CPU",
                 limit.as_secs_f64()
             )
         };

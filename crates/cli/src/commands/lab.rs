@@ -165,7 +165,7 @@ fn experiment(arguments: &Arguments) -> anyhow::Result<Outcome> {
             return Ok(Outcome::Done);
         }
     }
-    let show = Show::new(arguments.json, &asked.runs);
+    let show = Show::new(arguments.json, &asked.runs, setup(arguments));
     let lab = prepare(&machine, &asked, &setup(arguments))?;
     show.booting(&machine);
     let session = lab.run(&mut |event| show.event(event));

@@ -4,10 +4,15 @@ use super::findings;
 use crate::output::say;
 use indicatif::{ProgressBar, ProgressStyle};
 use nodewise_analysis::figures::{plural, seconds};
-use nodewise_lab::{Event, Under, Virtual};
+use nodewise_lab::{Event, Setup, Under, Virtual};
 use std::cell::Cell;
 use std::io::Write;
 use std::time::{Duration, Instant};
+
+/// How many times as long as on a real CPU emulated code takes, at least and at most (docs/lab.md, *Cost*).
+const SLOWDOWN: (f64, f64) = (10.0, 50.0);
+/// What counting accesses adds at most, as a factor (likewise).
+const COUNTING: f64 = 4.0 / 3.0;
 
 pub struct Show {
     bar: ProgressBar,
@@ -16,12 +21,13 @@ pub struct Show {
     runs: Vec<String>,
     /// Whether the command's last line is incomplete: the spinner would erase it.
     open_line: Cell<bool>,
+    setup: Setup,
     /// When the first run began.
     begun: Cell<Option<Instant>>,
 }
 
 impl Show {
-    pub fn new(json: bool, runs: &[Under]) -> Self {
+    pub fn new(json: bool, runs: &[Under], setup: Setup) -> Self {
         let bar = ProgressBar::new_spinner();
         bar.set_style(ProgressStyle::with_template("{spinner} {msg} {elapsed}").expect("a valid template"));
         let show = Self {
@@ -29,6 +35,7 @@ impl Show {
             json,
             runs: runs.iter().map(ToString::to_string).collect(),
             open_line: Cell::new(false),
+            setup,
             begun: Cell::new(None),
         };
         show.progress("packing");
@@ -52,9 +59,11 @@ impl Show {
         let name = &machine.machine.name;
         let scale = findings::scale(machine).unwrap_or("as it is");
         self.say(&format!("{name}, {scale}"));
-        self.say(&format!(
-            "{}: booting takes about 20 s, and a program about a hundred times as long as on a real machine",
-            plural(self.runs.len(), "run")
+        let host = std::thread::available_parallelism().map_or(1, usize::from);
+        self.say(&estimate(
+            self.runs.len(),
+            (machine.machine.cpus().len(), host),
+            &self.setup,
         ));
         self.progress("booting");
     }
@@ -112,5 +121,47 @@ impl Show {
             (true, true) => writeln!(std::io::stderr()),
             _ => Ok(()),
         };
+    }
+}
+
+/// What the job will take, as far as it is known before it runs: virtual CPUs beyond those of the host take turns.
+/// `cpus`: the virtual CPUs, and those of this host.
+fn estimate(runs: usize, cpus: (usize, usize), setup: &Setup) -> String {
+    let at_once = cpus.0.min(cpus.1).max(1) as f64;
+    let counting = if setup.counters { COUNTING } else { 1.0 };
+    let times = |slowdown: f64| slowdown * runs as f64 / at_once;
+    let limit = setup.time_limit.map_or_else(
+        || ", without a limit (--time-limit)".to_owned(),
+        |limit| format!(", {} at most", seconds(limit.as_secs_f64())),
+    );
+    format!(
+        "{} on {} here by {} of this host: {:.0} to {:.0} s for each second of CPU time that the program takes on a real \
+         machine, and some seconds to boot{limit}",
+        plural(runs, "run"),
+        plural(cpus.0, "virtual CPU"),
+        plural(cpus.1, "CPU"),
+        times(SLOWDOWN.0),
+        times(SLOWDOWN.1 * counting),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn estimate_depends_on_runs_cpus_and_limit() {
+        let setup = |counters, limit: Option<u64>| Setup {
+            kernel: None,
+            time_limit: limit.map(Duration::from_secs),
+            counters,
+        };
+        let said = estimate(2, (8, 2), &setup(true, Some(90)));
+        assert!(said.contains("10 to 67 s") && said.contains("90"), "{said}");
+        let said = estimate(1, (1, 16), &setup(false, None));
+        assert!(
+            said.contains("10 to 50 s") && said.contains("--time-limit"),
+            "{said}"
+        );
     }
 }
