@@ -61,7 +61,7 @@ class Crate:
         """The modules that each module uses."""
         graph = {module: set() for module in self.modules}
         for module, text in self.modules.items():
-            if module and re.search(r"^tests$|^laws$|_tests$", module[-1]):
+            if module and re.search(r"^tests$|^properties$|_tests$", module[-1]):
                 continue
             named = [p for public, tree in USE.findall(text) if not public for p in paths(tree)]
             named += [tuple(p.split("::")) for p in INLINE.findall(text)]

@@ -34,8 +34,8 @@ pub struct Division {
     first: usize,
     /// Owner of each of the object's pages; [`NOBODY`] where there is none.
     owners: Vec<ThreadId>,
-    /// Pages of the object before the first that has an owner, from there to the last, and after it: also those that
-    /// nobody uses, which the histogram lacks.
+    /// Pages of the object before the first that has an owner, from there to the last, and after it; includes unused
+    /// pages, which the histogram lacks.
     extent: [f64; 3],
     /// Whether the region is one construct, whose schedule can change.
     is_loop: bool,

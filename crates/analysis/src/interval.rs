@@ -70,7 +70,7 @@ impl Interval {
         }
     }
 
-    /// Of a mean to which a part `of` the terms, nobody knows which, may contribute anything from 0 to 1.
+    /// The interval of a mean in which an unknown part `of` the terms may contribute anything from 0 to 1.
     #[must_use]
     pub fn loosened(self, of: f64) -> Self {
         Self {

@@ -60,7 +60,7 @@ impl PageUse {
         };
         let [a, b] = [0, 1].map(|i| self.arrow[i] - self.block_arrow[i]);
         let rest = self.accesses - self.in_block;
-        // What rounding leaves is nobody's.
+        // A remainder due to rounding is attributed to no thread.
         let rest = if rest > 1e-3 * self.accesses { rest } else { 0.0 };
         [part(self.in_block, self.block_arrow), part(rest, [a, b])]
     }

@@ -154,7 +154,8 @@ fn where_all_pages_are_shared_or_one_thread_works_nothing_is_said() {
     }
 }
 
-/// Each thread first touches its own part, and pages are where that puts them: they follow whoever has the part.
+/// Each thread first touches its own part, and pages are on the nodes of their first touch: they follow the thread that
+/// has the part.
 #[test]
 fn first_touch_follows_the_part_in_another_run() {
     let (mut profile, histogram, roles) = compared(&[parts(5, |t| (t + 2) % THREADS)]);

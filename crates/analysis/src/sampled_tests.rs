@@ -220,7 +220,7 @@ fn samples_that_are_all_local_do_not_claim_more_than_they_carry() {
 }
 
 proptest! {
-    /// One page, two nodes: whatever they access and whoever comes first, the share is held.
+    /// One page and two nodes: for all accesses and orders, the interval contains the share.
     #[test]
     fn the_interval_of_a_share_holds_the_share_of_accesses(
         visits in 0.0f64..=1.0, intensity in -1.0f64..=1.0, samples in 1u64..5000, unseen in 0.0f64..=1.0, others in 0.0f64..=1.0,

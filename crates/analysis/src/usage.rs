@@ -81,7 +81,7 @@ impl Usage {
     }
 
     /// How threads divide an object in each region that makes 1 % of its accesses, most accesses
-    /// first; nothing for stacks, images and what nobody claimed.
+    /// first; empty for stacks, images and pages without a known owner.
     #[must_use]
     pub fn divisions(&self, object: ObjectId) -> &[Division] {
         self.divisions.get(&object).map_or(&[], Vec::as_slice)

@@ -175,7 +175,7 @@ fn chunks_in_turn_are_strided_unless_they_are_columns_of_a_matrix() {
     let both = divisions(8, 2048, &[&inner, &x_wise(8, 2048)]);
     let among = both.iter().find(|d| d.region == RegionId(1)).unwrap();
     assert_eq!((among.pattern, among.repeat), (Pattern::YWise, 30));
-    // Nobody else may use them either.
+    // No other thread may use them.
     assert_eq!(one(8, 2048, &inner), (Pattern::YWise, 30, false));
     // 4,096 rows of 2,048 doubles: three threads' chunks of whole items never have a third of that.
     let thirds = |page: u32| (0..3).filter(|t| *t == page % 3).flat_map(own).collect();

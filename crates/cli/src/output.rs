@@ -90,7 +90,7 @@ macro_rules! say {
 }
 pub(crate) use say;
 
-/// Prints a line on standard error in one write. Errors are ignored, as there is nobody to tell: `eprintln!` would
+/// Prints a line on standard error in one write. Errors are ignored, as they cannot be reported: `eprintln!` would
 /// panic, and the observed program's exit status would be lost.
 pub fn message(text: &str) {
     let _ = std::io::stderr().write_all(format!("nodewise: {}\n", nodewise_input::one_line(text)).as_bytes());

@@ -1,4 +1,4 @@
-//! What is wrong with a command line: said in one line with the mend, and with the status of the command in full.
+//! Errors in a command line: one line with the remedy, and the command's exit status.
 
 mod synthetic;
 

@@ -95,8 +95,7 @@ fn the_programs_status_is_passed_on_and_the_program_ran() {
     }
 }
 
-/// Where standard output is full or closed, that is an error; where nobody reads it any more, it is none, and nothing is
-/// said of it.
+/// A full or closed standard output is an error. A pipe that is no longer read is not, and no message is printed.
 #[test]
 fn documents_that_cannot_be_written_are_an_error_in_one_line() {
     let folder = scratch("documents");
@@ -159,7 +158,8 @@ fn documents_that_cannot_be_written_are_an_error_in_one_line() {
     }
 }
 
-/// Where its address cannot be told, nobody could look at what is served; where nobody reads it, somebody may know it.
+/// If the address cannot be printed, the served page could not be opened. If standard output is a pipe that is not
+/// read, the address may be known otherwise.
 #[test]
 fn a_page_is_served_where_its_address_is_told() {
     let folder = scratch("served");

@@ -1,11 +1,12 @@
-//! How long each policy takes to decide over sampled pages, and the bytes that tracking one takes:
-//! `cargo bench -p nodewise-control --bench decide -- [PAGES [POLICY…]]`.
+//! Measures how long each policy takes to decide over sampled pages, and the bytes that tracking one takes: `cargo
+//! bench -p nodewise-control --bench decide -- [PAGES [POLICY…]]`.
 //!
-//! Prints first the bytes a page and the nanoseconds a sample; then a line a policy: name, milliseconds
-//! and moves with nearly all pages on wrong nodes, the same once the policy has had its way for three
-//! intervals. Milliseconds from question to answer and of CPU, the least of eleven each, which is what it
-//! takes when nobody else wants the machine, and the median of CPU. `RAYON_NUM_THREADS=1` keeps to one CPU.
-//! Four samples a page; seven of eight pages belong to one node, in blocks, and are dealt round-robin.
+//! Prints first the bytes per page and the nanoseconds per sample. Then a line for each policy: its name, milliseconds
+//! and moves with nearly all pages on wrong nodes, and the same after three intervals in which its moves were made.
+//! Milliseconds are wall time and CPU time, each the least of eleven runs (which excludes disturbance by other
+//! programs), and the median of CPU time. `RAYON_NUM_THREADS=1` uses one CPU only. There are four samples a page. Seven
+//! of eight pages are used by one node each, in blocks; the others by random nodes. Pages are placed round-robin at
+//! first.
 
 use nodewise_control::{Controller, Settings, Tracker};
 use nodewise_machine::{Machine, NodeId};
@@ -18,14 +19,14 @@ const NODES: u64 = 8;
 const SAMPLES: u64 = 4;
 const REPEATS: usize = 11;
 
-/// SplitMix64's step, so that pages come in no order.
+/// One step of SplitMix64, so that pages come in pseudo-random order.
 fn mix(x: u64) -> u64 {
     let x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     x ^ (x >> 31)
 }
 
-/// The node that a scan finds a page used by.
+/// The node that a sample of a page in this scan comes from.
 fn user(page: u64, scan: u64, pages: u64) -> NodeId {
     let owner = page * NODES / pages;
     let chance = mix(page ^ scan << 48);
@@ -55,7 +56,7 @@ fn sampled(pages: u64) -> Tracker {
 }
 
 fn main() {
-    let mut arguments = std::env::args().skip(1).filter(|a| a != "--bench"); // which cargo bench adds
+    let mut arguments = std::env::args().skip(1).filter(|a| a != "--bench"); // added by cargo bench
     let pages = arguments
         .next()
         .map_or(1_000_000, |a| a.parse().expect("a number of pages"));
@@ -80,7 +81,7 @@ fn main() {
             for _ in 0..turns {
                 for each in controller(kind.name, &machine).step(0, &tracker).moves {
                     tracker.set_home(each.page, each.to);
-                    // What is moved is sampled anew.
+                    // The counts of a moved page restart.
                     let samples = (0..SAMPLES).map(|scan| user(each.page.0 - BASE, scan, pages));
                     samples.for_each(|node| tracker.add(each.page, node, 1));
                 }
@@ -101,7 +102,7 @@ fn controller(policy: &str, machine: &Machine) -> Controller {
     Controller::new(policy, settings)
 }
 
-/// Milliseconds until the answer, of CPU on all threads, the median of these, and moves.
+/// Milliseconds of wall time, of CPU time of all threads, the median of the latter, and the number of moves.
 fn decided(policy: &str, machine: &Machine, tracker: &Tracker) -> (f64, f64, f64, usize) {
     let once = |_| {
         let mut controller = controller(policy, machine);
@@ -120,7 +121,7 @@ fn decided(policy: &str, machine: &Machine, tracker: &Tracker) -> (f64, f64, f64
     (least, cpu[0], cpu[REPEATS / 2], all[0].2)
 }
 
-/// What all threads have used, by the scheduler's books.
+/// CPU time of all threads by the scheduler's accounting, milliseconds.
 fn cpu_ms() -> f64 {
     let threads = std::fs::read_dir("/proc/self/task").expect("a Linux kernel");
     let used = |thread: std::fs::DirEntry| {

@@ -12,7 +12,7 @@ mod replacement;
 mod scheduler;
 
 #[cfg(test)]
-mod laws;
+mod properties;
 
 pub use counted::{Process, Thread, applications, dealt};
 pub use scheduler::Scheduler;

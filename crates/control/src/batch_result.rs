@@ -72,7 +72,7 @@ impl BatchResult {
         self.results.get(i).copied().unwrap_or(PageResult::Left)
     }
 
-    /// Number of moves that were tried and ended so.
+    /// Number of moves that were tried and had this result.
     #[must_use]
     pub fn count(&self, result: PageResult) -> u64 {
         self.results.iter().filter(|f| **f == result).count() as u64

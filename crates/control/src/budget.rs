@@ -9,7 +9,7 @@ const PRIOR_BATCHES: f64 = 1.0;
 /// Half-life of measurements, in batches: costs change with the load of the machine.
 const MEASURES: f64 = 16.0;
 
-/// The part of the budget that batches are planned for; the rest is for those that take longer than predicted.
+/// The part of the budget that batches are planned for; the rest absorbs batches that take longer than predicted.
 const PLANNED: f64 = 0.9;
 
 /// Run time, time spent on moving, and the cost model.

@@ -12,7 +12,8 @@ use nodewise_profile::PageNumber;
 use serde::Serialize;
 use std::cmp::Ordering;
 
-/// Proposals of one step that were not taken up, by the first reason that applied; documents have it as it is.
+/// Proposals of one step that were not carried out, counted by the first reason that applied. JSON documents contain it
+/// with these field names.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct HeldBack {
     /// Fewer accesses than [`Settings::minimum_samples`], or a difference between nodes that is not significant.
@@ -336,8 +337,8 @@ fn by_benefit(a: &Move, b: &Move) -> Ordering {
     better.then_with(surer).then(a.index.cmp(&b.index))
 }
 
-/// What is needed of the moves until their results are known. A move is incorrect when the page's home accessed it more
-/// than any other node did.
+/// The facts about the moves that [`Controller::record`] needs. A move is incorrect when the page's home accessed it
+/// more than any other node did.
 fn pending(moves: &[Move], observed: &dyn Observed) -> Vec<Pending> {
     let mut counts = vec![0; observed.nodes()];
     let mut wrong = |m: &Move| {
@@ -379,7 +380,8 @@ mod tests {
             ..Reason::default()
         };
         assert!(is_significant(&spread, 9));
-        // Of 20 fair draws, by the binomial distribution: how often the difference is significant.
+        // Of 20 draws from two equal nodes: how often the difference is taken for significant, by the binomial
+        // distribution.
         let choose = |k: u64| (0..k).fold(1.0, |c, i| c * (20 - i) as f64 / (i + 1) as f64);
         let enough = (0..=20).filter(|k| *k > 10 && says(*k as f64, 20.0 - *k as f64));
         let chance = enough.map(choose).sum::<f64>() / f64::from(1 << 20);

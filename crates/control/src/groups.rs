@@ -1,8 +1,10 @@
-//! Nodes for groups of threads that share memory, where links do not decide: the thread side of the live loop.
+//! Chooses nodes for groups of threads that share memory, on machines where link bandwidth does not decide. This is the
+//! thread side of the live loop.
 //!
-//! Samples tell whose memory is where, and which threads use the same pages one after the other (the way Cruz, Diener
-//! and others detect communication by page faults). From both a search finds nodes for all threads such that few
-//! accesses stay remote once memory has followed, and little memory has to follow. Nothing is carried out here.
+//! Samples tell which thread accesses memory of which node, and which threads use the same pages one after the other
+//! (as Cruz, Diener and others detect communication by page faults). From both, a search finds nodes for all threads
+//! such that few accesses stay remote once memory has followed, and little memory has to follow. Decisions are carried
+//! out elsewhere.
 
 // Why: docs/decisions/live-loop.md
 
@@ -11,7 +13,7 @@ mod judge;
 mod sharing;
 
 #[cfg(test)]
-mod laws;
+mod properties;
 
 pub use assignment::{Room, Thread};
 pub use sharing::Sharing;
@@ -21,39 +23,40 @@ use judge::{ENOUGH, Judge, Verdict};
 use nodewise_machine::NodeId;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Smallest gain for which threads are bound to nodes, as a share of all accesses: below, a program counts as well
-/// placed.
-const WORTH: f64 = 0.05;
-/// Steps in a row in which that gain must be there: the kernel's own balancing may be about to do the same.
+/// Smallest gain for which threads are bound to nodes, as a share of all accesses. A program that would gain less
+/// counts as well placed.
+const LEAST_GAIN: f64 = 0.05;
+/// For how many consecutive steps that gain must be predicted: the kernel's own balancing may be about to do the same.
 const CONFIRMED: u32 = 2;
-/// The same where threads would only go to their memory, which the kernel may be moving to them: both at once pass each
-/// other.
-const PATIENT: u32 = 6;
+/// The same for threads that would move to where their memory is: the kernel may be moving the memory to them, and if
+/// both happened at once, thread and memory would swap nodes.
+const CONFIRMED_TOWARDS_MEMORY: u32 = 6;
 
-/// What is to be done with the threads of a process.
+/// An order about the threads of a process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Order {
     /// Bind each of these threads to its node.
     Bind(BTreeMap<u32, NodeId>),
-    /// Give all threads back the CPUs that they had.
+    /// Give all threads back their original CPUs.
     Release(Why),
 }
 
-/// Why a decision is taken back.
+/// Why a decision is undone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Why {
     /// More accesses were remote afterwards than before.
     MoreRemote,
-    /// Its threads wait for CPUs of their nodes, while other nodes have CPUs left: more of them are at work now.
+    /// Its threads wait for CPUs of their nodes while other nodes have free CPUs, as more of its threads are active
+    /// now.
     Overfull,
 }
 
 /// The orders of a step, by process.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Orders {
-    /// What to do, by process.
+    /// The order for each process that gets one.
     pub of: BTreeMap<u32, Order>,
-    /// The share of accesses that is remote now, and once memory has followed, 0 to 1: for all threads together.
+    /// The share of all threads' accesses that is remote now, and once memory has followed, 0 to 1.
     pub remote: (f64, f64),
 }
 
@@ -63,19 +66,19 @@ pub struct Groups {
     processes: BTreeMap<u32, Process>,
 }
 
-/// What is remembered of a process.
+/// The state of a process between steps.
 #[derive(Clone, Debug, Default)]
 struct Process {
     judge: Judge,
-    /// Steps in a row in which it would gain.
+    /// Number of consecutive steps in which it would gain.
     gaining: u32,
-    /// Steps in a row in which it had bound threads on an overfull node.
+    /// Number of consecutive steps in which it had bound threads on an overfull node.
     waiting: u32,
 }
 
 impl Groups {
-    /// One step at time `now_ns`: what to do with the threads of each process, given what is left of nodes' CPUs.
-    /// Threads that are not to be moved are not among them.
+    /// One step at time `now_ns`: the orders for each process. `rooms`: the free CPUs of each node. `threads` has only
+    /// threads that may be moved.
     pub fn step(&mut self, now_ns: u64, threads: &[Thread], sharing: &Sharing, rooms: &[Room]) -> Orders {
         let processes: BTreeSet<u32> = threads.iter().map(|t| t.process).collect();
         self.processes.retain(|process, _| processes.contains(process));
@@ -99,7 +102,7 @@ impl Groups {
             return orders;
         };
         let current = cost.current();
-        // A sum of nothing is -0.
+        // Adding 0 turns the sum of nothing, -0, into 0.
         orders.remote = (cost.remote_now(&current), cost.remote_later(&best) + 0.0);
         for process in processes {
             self.decide(now_ns, process, &cost, (&current, &best), &mut orders);
@@ -125,11 +128,17 @@ impl Groups {
             return;
         }
         let (now, then) = (cost.of(current, of), cost.of(best, of));
-        let gains = now.remote_now - then.remote_later >= WORTH;
+        let gains = now.remote_now - then.remote_later >= LEAST_GAIN;
         known.gaining = if gains { known.gaining + 1 } else { 0 };
-        let parted = now.remote_later - then.remote_later >= WORTH;
+        let parted = now.remote_later - then.remote_later >= LEAST_GAIN;
         let stays = own().all(|(t, to)| t.node == *to);
-        if known.gaining >= if parted || stays { CONFIRMED } else { PATIENT } {
+        if known.gaining
+            >= if parted || stays {
+                CONFIRMED
+            } else {
+                CONFIRMED_TOWARDS_MEMORY
+            }
+        {
             known.gaining = 0;
             known.judge.acted(now_ns, own().map(|(t, _)| t));
             let nodes = own().map(|(t, to)| (t.number, *to)).collect();

@@ -13,7 +13,7 @@ pub trait Observer {
     /// Access counts so far, with older accesses discounted.
     fn observed(&self) -> &dyn Observed;
 
-    /// Notifies of a moved page; its counts restart, since the new home has seen none of them.
+    /// Reports that a page was moved; its counts restart, since the new home has no samples of it yet.
     fn moved(&mut self, moved: &Move);
 
     /// Drops all counts of these pages, which no longer exist; ascending.
@@ -22,7 +22,7 @@ pub trait Observer {
     /// Halves all counts (exponential decay).
     fn halve(&mut self);
 
-    /// Notifies of the start of an interval.
+    /// Reports the start of an interval.
     fn begin(&mut self) {}
 }
 
@@ -96,8 +96,8 @@ const TRIAL_BYTES: u64 = 256 << 10;
 /// Largest factor by which a part exceeds the part before.
 const GROWTH: f64 = 8.0;
 
-/// Makes the moves in parts of growing size. By the measured cost of the parts before, each takes at most half of the
-/// budget that is left. Moves without a result were not tried.
+/// Makes the moves in parts of growing size, each of which takes at most half of the remaining budget by the measured
+/// cost of the parts before. Moves without a result were not tried.
 fn carry_out(controller: &Controller, moves: &[Move], actuator: &mut dyn Actuator) -> BatchResult {
     let Some(allowed) = controller.allowance_ns() else {
         return actuator.apply(moves);
@@ -160,7 +160,7 @@ mod tests {
 
     const SECOND: u64 = 1_000_000_000;
 
-    /// Brings every page of node 0 to node 1.
+    /// Proposes to move every page of node 0 to node 1.
     struct Everything;
 
     impl MigrationPolicy for Everything {
@@ -186,7 +186,7 @@ mod tests {
         }
     }
 
-    /// Moves whatever is asked for, at a price of its own.
+    /// Makes every move, at a configured cost.
     struct Costly(u64);
 
     impl Actuator for Costly {
@@ -225,7 +225,7 @@ mod tests {
             prop_assert_eq!(controller.ledger().stayed(PageResult::Left), 0);
         }
     }
-    /// Moves pages and does not know it.
+    /// Moves pages, but reports that it did not.
     struct Hidden;
 
     impl Actuator for Hidden {

@@ -48,7 +48,7 @@ impl Ledger {
         self.stayed[result as usize]
     }
 
-    /// Adds the result of a move; `stayed`: the result of the page's last move, if that failed.
+    /// Adds the result of a move. `stayed`: the result of the page's last move if that one failed.
     pub(crate) fn record_result(&mut self, result: PageResult, stayed: Option<PageResult>) {
         self.results[result as usize] += 1;
         if let Some(before) = stayed {
@@ -82,14 +82,14 @@ impl Ledger {
 /// The moves of a page so far, in eight bytes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Past {
-    /// How many, 65,535 at most.
+    /// Number of moves, at most 65,535.
     pub moves: u16,
     left: u16,
     at: u32,
 }
 
 impl Past {
-    /// Where the last one came from.
+    /// The node that the last move left.
     pub fn left(&self) -> NodeId {
         NodeId(u32::from(self.left))
     }
@@ -100,11 +100,12 @@ impl Past {
     }
 }
 
-/// The past of the pages that moved last, at most this many.
+/// The earlier moves of the pages that moved last, a limited number of them.
 #[derive(Debug)]
 pub(crate) struct History {
     pages: HashMap<PageNumber, Past>,
-    /// In the order of moves; an entry whose interval is not its page's is of an earlier move.
+    /// Pages in the order of their moves, with the interval. An entry is obsolete if the page's record has a later
+    /// interval.
     order: VecDeque<(u32, PageNumber)>,
     most: usize,
 }

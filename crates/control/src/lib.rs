@@ -3,8 +3,8 @@
 //! **Purpose.** The same code runs in the simulator, the laboratory and on a live process. A [`Controller`] calls a
 //! migration policy once an interval, filters its proposals by cost budget, rate limit, statistical significance and
 //! per-page cooldown, and keeps a [`Ledger`] of the results. A [`Tracker`] holds sampled access counts in 16 bytes a
-//! page. An [`asym::Scheduler`] decides at the same interval which nodes the threads of all programs run on; [`roles`]
-//! decides for one program whose data is placed.
+//! page. An [`asym::Scheduler`] decides at the same interval which nodes the threads of all programs run on. [`roles`]
+//! assigns threads to nodes within one program whose data is placed.
 //!
 //! **Constraints.** Pure: no system call, no clock. Time is an argument and may go backwards.
 //!
@@ -25,7 +25,7 @@ mod settings;
 mod tracker;
 
 #[cfg(test)]
-mod laws;
+mod properties;
 
 pub use batch_result::{BatchResult, PageResult};
 pub use controller::{Controller, Decision, HeldBack};

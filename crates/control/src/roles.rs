@@ -1,22 +1,22 @@
-//! Which node each thread goes to when it turns out which data it works on.
+//! Assigns each thread of a placed program to the node of the data that it was found to work on.
 //!
-//! A placement has a number of places for threads on each node. Threads whose data is known to be on a node get the places
-//! there, those with the clearest evidence first; the others keep theirs, or take what is left.
+//! A placement has a number of places for threads on each node. Threads whose data is known to be on a node get that
+//! node's places, those with the most evidence first; the others keep their places, or take those that are left.
 
 use nodewise_analysis::Interval;
 use nodewise_machine::NodeId;
 use std::cmp::Reverse;
 
-/// What is known of a thread.
+/// What is known about a thread.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Known {
-    /// The node whose data it works on, and how often that was seen.
+    /// The node of the data that it works on, with the number of observations; none if unknown.
     pub belongs: Option<(NodeId, u32)>,
     /// The node that it runs on.
     pub now: NodeId,
 }
 
-/// How often a thread was seen to use memory of each node, each time with a weight.
+/// Weighted observations of a thread's use of memory, by node.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Votes {
     by_node: Vec<f64>,
@@ -33,9 +33,10 @@ impl Votes {
         self.squares += weight * weight;
     }
 
-    /// The node that most of the weight names, and how many equal observations the weights are worth (Kish 1965: the square of
-    /// their sum over the sum of their squares): where more than half would be of it if there were many more (95 %: 4 of 4,
-    /// 7 of 8, 13 of 18). One page that matters more than all others together is one observation.
+    /// The node with most of the weight, if a majority of the weight is on it with 95 % confidence (4 of 4, 7 of 8 or
+    /// 13 of 18 equal observations suffice). Also returns the number of equal observations that the weights are worth,
+    /// the square of their sum over the sum of their squares (Kish 1965): one page with more weight than all others
+    /// together is one observation.
     #[must_use]
     pub fn majority(&self) -> Option<(NodeId, u32)> {
         let all: f64 = self.by_node.iter().sum();
@@ -49,7 +50,8 @@ impl Votes {
     }
 }
 
-/// The node of each thread, where node n has `places[n]` places. More threads than places are shared out in proportion.
+/// The node of each thread, where node n has `places[n]` places. With more threads than places, each node takes its
+/// share.
 #[must_use]
 pub fn assign(threads: &[Known], places: &[u32]) -> Vec<NodeId> {
     let all: u32 = places.iter().sum();
@@ -67,7 +69,7 @@ pub fn assign(threads: &[Known], places: &[u32]) -> Vec<NodeId> {
         .zip(threads)
         .filter_map(|(i, t)| t.belongs.map(|(node, seen)| (i, node, seen)))
         .collect();
-    // Who is there already comes first: of equals none has to move.
+    // Threads that are on their node already come first, so that none has to move among equals.
     known.sort_by_key(|&(i, node, seen)| (threads[i].now != node, Reverse(seen)));
     known.iter().for_each(|&(i, node, _)| take(i, node));
     (0..).zip(threads).for_each(|(i, thread)| take(i, thread.now));
@@ -152,7 +154,7 @@ mod tests {
                 let there = to.iter().filter(|to| **to == NodeId(node)).count() as u32;
                 prop_assert!(there <= (places * wanted.max(all)).div_ceil(all), "node {node}: {there} in {places}");
             }
-            // Asked again from there, with the same known, all stay.
+            // Assigning again from the result, with the same knowledge, moves no thread.
             let again: Vec<Known> = threads.iter().zip(&to).map(|(t, to)| Known { now: *to, ..*t }).collect();
             prop_assert_eq!(assign(&again, &places), to);
         }

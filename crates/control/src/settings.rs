@@ -1,6 +1,6 @@
 //! Limits of a controller.
 
-/// Limits of a controller.
+/// The limits that a [`Controller`](crate::Controller) enforces, and its cost assumptions.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Settings {
     /// Interval between decisions, nanoseconds; 1 s as in AsymSched.
@@ -14,7 +14,8 @@ pub struct Settings {
     pub seconds_per_batch: f64,
     /// Rate limit, pages per second.
     pub pages_per_second: Option<f64>,
-    /// Accesses or samples from which on a page is judged (k). Two as in AutoNUMA: two samples decide only if they agree.
+    /// A page is judged only if it has at least this many accesses or samples (k). Two as in AutoNUMA: two samples
+    /// decide only if they agree.
     pub minimum_samples: u32,
     /// Intervals after which all counts are halved; 0 never.
     ///

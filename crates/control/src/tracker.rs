@@ -4,7 +4,7 @@
 
 mod entry;
 #[cfg(test)]
-mod laws;
+mod properties;
 
 use self::entry::{Entry, LARGEST, Layout};
 use crate::Observer;
@@ -33,8 +33,8 @@ const EVICTED: usize = 8;
 pub struct Tracker {
     layout: Layout,
     cap: usize,
-    /// `..settled` is sorted and visible, `settled..sorted` is sorted, the rest is in order of arrival and may repeat pages
-    /// of its own, but none of `..sorted`.
+    /// `..settled` is sorted and visible to policies, `settled..sorted` is sorted. The rest is in order of arrival; it
+    /// may contain a page several times, but no page of `..sorted`.
     entries: Vec<Entry>,
     settled: usize,
     sorted: usize,
@@ -229,7 +229,7 @@ impl Tracker {
         }
     }
 
-    /// Evicts this many of the coldest pages, of equally cold ones evenly over the address space.
+    /// Evicts this many of the coldest pages; among equally cold ones, evenly over the address space.
     fn evict(&mut self, pages: usize) {
         let layout = self.layout;
         let mut by_total = vec![0usize; 8 * usize::from(LARGEST) + 1];

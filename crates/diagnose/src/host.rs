@@ -19,7 +19,7 @@ pub enum State {
     Works,
     /// Usable in part, or something to know.
     Limited,
-    /// Not usable on this host; `mend` says what helps.
+    /// Not usable on this host; `remedy` says what helps.
     Missing,
     /// No part of this version.
     Later,
@@ -37,7 +37,8 @@ pub struct Finding {
     /// What it is good for here, or why not.
     pub because: String,
     /// A command, or what else helps.
-    pub mend: Option<String>,
+    #[serde(rename = "mend")]
+    pub remedy: Option<String>,
 }
 
 impl Finding {
@@ -47,13 +48,13 @@ impl Finding {
             name,
             state,
             because: because.into(),
-            mend: None,
+            remedy: None,
         }
     }
 
-    fn mend(self, mend: impl Into<String>) -> Self {
+    fn with_remedy(self, remedy: impl Into<String>) -> Self {
         Self {
-            mend: Some(mend.into()),
+            remedy: Some(remedy.into()),
             ..self
         }
     }

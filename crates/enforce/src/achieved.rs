@@ -14,9 +14,9 @@ pub struct RuleAchieved {
     pub objects: u64,
     /// Pages of these objects.
     pub pages: u64,
-    /// Pages that had memory when they were last looked at.
+    /// Pages that had memory at the last look.
     pub touched: u64,
-    /// Pages among them on the node that they are wanted on; all of them where the kernel was to decide.
+    /// Of those, the pages on their wanted node; all of them where the kernel was to decide.
     pub right: u64,
     /// Pages wanted on each node.
     pub wanted: Vec<u64>,
@@ -43,7 +43,7 @@ pub struct Achieved {
     pub coarsened: u32,
     /// Objects placed but not tracked, because their table was full.
     pub untracked: u32,
-    /// Pages that the preload touched on the program's behalf.
+    /// Pages that the preload touched in the program's stead, so that they are allocated where wanted.
     pub populated: u64,
     /// Objects recognised by function names and the order of calls only.
     pub by_name: u64,
@@ -53,19 +53,19 @@ pub struct Achieved {
     pub unreached: u64,
     /// Why placement was switched off in some process.
     pub switched_off: Option<String>,
-    /// Processes that ended without a final look at their objects (killed); their figures are from the last look
-    /// before.
+    /// Processes that were killed before their final look at their objects; their figures are from the last look from
+    /// outside.
     pub killed: usize,
 }
 
-/// Looks at placed processes while they run, so that little is lost if one is killed.
+/// Queries the nodes of placed processes' pages while they run, so that little is lost if one is killed.
 #[derive(Debug, Default)]
 pub struct Watch {
-    /// For each process image, by the name of its file: touched, right and actual pages of each rule.
+    /// For each process image, by the name of its summary file: touched, right and actual pages of each rule.
     seen: HashMap<OsString, Vec<Tally>>,
 }
 
-/// Number of pages of one object that are looked up at a time, approximately.
+/// The approximate number of pages of one object that are queried in one look.
 const SAMPLE: u64 = 65_536;
 
 /// The distance between sampled pages: a prime that divides no number of nodes, because the samples of an interleaved
@@ -186,7 +186,7 @@ impl Achieved {
         Ok(all)
     }
 
-    /// Adds a process image; `seen` is what the last look from outside found.
+    /// Adds a process image. `seen`: the result of the last look from outside.
     fn add(&mut self, summary: &Summary, table: &Table, rules: &[usize], seen: Option<&Vec<Tally>>) {
         self.processes += 1;
         self.threads_bound += summary.threads();
@@ -201,7 +201,7 @@ impl Achieved {
             self.refusal = Some(std::io::Error::from_raw_os_error(error).to_string());
         }
         self.switched_off = summary.off().or(self.switched_off.take());
-        // The image has not looked at its objects itself.
+        // The image ended without its own final look.
         let seen = seen.filter(|_| matches!(summary.state(), State::Running | State::Executed));
         for rule in 0..=summary.rules() {
             let mut tally = summary.tally(rule, table.nodes.len());
@@ -262,8 +262,8 @@ mod tests {
     fn killed_is_who_had_objects_and_took_no_last_look() {
         let folder = std::env::temp_dir().join(format!("nodewise-achieved-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
-        // Of 1 the second image ended, 2 had no objects, 3 was killed at work, 4 went on as a static program, 5 executed
-        // another that was killed at work.
+        // Process 1 ended as its second image, 2 had no objects, 3 was killed at work, 4 continued as a static program,
+        // and 5 executed another program that was killed at work.
         let images = [
             (1, 1, 5),
             (1, 2, 5),

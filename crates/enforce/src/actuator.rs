@@ -12,9 +12,10 @@ use std::collections::HashSet;
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
-/// A thread that accesses a page on its way waits, at most for the call that moves it: calls are to be shorter than this.
+/// Longest time that a call should take. A thread that accesses a page during its move waits for the whole call at
+/// most.
 const LONGEST_CALL: Duration = Duration::from_millis(10);
-/// The smallest call, pages of 4 KiB: less costs more calls than it saves waiting.
+/// Smallest number of 4 KiB pages per call: with fewer, the additional calls cost more than the shorter waits save.
 const LEAST_CHUNK: usize = 64;
 
 /// Actuator that has the kernel move the pages.
@@ -31,10 +32,10 @@ pub struct Linux {
     holder: Option<Holder>,
     /// Stops processes while their pages are moved.
     freezer: Option<Freezer>,
-    /// Pages of 4 KiB that a call may move to be shorter than [`LONGEST_CALL`], by the calls so far.
+    /// The number of 4 KiB pages that a call may move to take less than [`LONGEST_CALL`], estimated from earlier calls.
     chunk: usize,
     longest_call: Duration,
-    /// Pages that had perhaps moved, but that the kernel did not report after a recent move.
+    /// Pages whose state the kernel did not report after a recent move; they may have moved.
     hidden: HashSet<PageNumber>,
 }
 
@@ -46,7 +47,8 @@ struct Group<'a> {
 }
 
 impl Linux {
-    /// For a machine with these nodes (the kernel's numbers) and decisions on pages of `1 << page_shift` base pages.
+    /// An actuator for a machine with these nodes (the kernel's numbers), with decisions on pages of `1 << page_shift`
+    /// base pages.
     #[must_use]
     pub fn new(nodes: Vec<u32>, page_shift: u32, holder: Option<Holder>) -> Self {
         Self {
@@ -75,20 +77,20 @@ impl Linux {
         self.freezer.as_ref().map(Freezer::stalls)
     }
 
-    /// How long the longest call took that moved pages.
+    /// Duration of the longest call that moved pages.
     #[must_use]
     pub fn longest_call(&self) -> Duration {
         self.longest_call
     }
 
-    /// Fits the size of calls to how long the last ones took.
+    /// Adapts the size of calls to the duration of the last ones.
     fn fit(&mut self, batches: &[Batch]) {
         let took = |b: &Batch| Duration::from_nanos(b.end_ns - b.begin_ns);
         self.longest_call = batches.iter().map(took).fold(self.longest_call, Duration::max);
         let fits = |b: &Batch| {
             (b.pages as f64 * LONGEST_CALL.as_secs_f64() / took(b).as_secs_f64().max(1e-9)) as usize
         };
-        // Half of what would fit: no two calls take equally long.
+        // Half of what would fit, as calls of equal size differ in duration.
         if let Some(fits) = batches.iter().filter(|b| b.pages > 0).map(fits).min() {
             self.chunk = (fits / 2).min(self.chunk * 2).clamp(LEAST_CHUNK, CHUNK);
         }
@@ -120,8 +122,8 @@ impl Linux {
         }
     }
 
-    /// Makes the moves to nodes that the process may use; a single page to another node would make the kernel refuse
-    /// them all.
+    /// Makes the moves, except those to nodes that the process may not use: a single such page would make the kernel
+    /// refuse all of them.
     fn move_group(&mut self, group: &Group<'_>) -> Vec<PageResult> {
         let targets: Vec<Target> = group.moves.iter().map(|m| self.target(m)).collect();
         let usable = usable_nodes(&Host::default(), group.pid);
@@ -216,7 +218,7 @@ impl Actuator for Linux {
         for moves in moves.chunk_by(|a, b| a.page.process() == b.page.process()) {
             let process = moves[0].page.process();
             let pid = self.processes.get(usize::from(process)).copied();
-            let pid = pid.filter(|pid| *pid > 0); // 0 would be this process
+            let pid = pid.filter(|pid| *pid > 0); // 0 would mean this process
             results.extend(pid.map_or_else(
                 || vec![PageResult::Gone; moves.len()],
                 |pid| self.move_group(&Group { process, pid, moves }),
@@ -251,7 +253,7 @@ fn usable_nodes(host: &Host, pid: u32) -> Option<Vec<u32>> {
     Some(with_memory.into_iter().filter(|n| allowed.contains(n)).collect())
 }
 
-/// The result for each target. A target on no node is gone, or hidden from us.
+/// The result for each target. `there`: whether the target's page is resident; otherwise it is gone or hidden.
 fn results(targets: &[Target], there: &[bool], moved: &Moved) -> Vec<PageResult> {
     let otherwise = moved.refusal.map_or(PageResult::Left, |_| PageResult::Denied);
     let of = |((target, there), home): ((&Target, &bool), &Option<u32>)| {
@@ -290,12 +292,12 @@ mod tests {
             end_ns: 5 + milliseconds * 1_000_000,
         };
         let mut linux = Linux::new(vec![0, 1], 0, None);
-        // Twice as large at most, however fast it was.
+        // The size at most doubles, however fast the call was.
         linux.fit(&[batch(64, 0)]);
         assert_eq!(linux.chunk, 128);
         (0..9).for_each(|_| linux.fit(&[batch(4096, 1)]));
         assert_eq!(linux.chunk, CHUNK);
-        // The slowest counts: 1000 pages in 20 ms are 500 in 10, of which half.
+        // The slowest call decides: 1000 pages in 20 ms are 500 in 10 ms, of which half.
         linux.fit(&[batch(1000, 1), batch(1000, 20)]);
         assert_eq!(
             (linux.chunk, linux.longest_call()),
@@ -330,7 +332,7 @@ mod tests {
             homes: vec![Some(1), Some(0), None, Some(0), Some(0), Some(0)],
             ..Moved::default()
         };
-        // The causes lie with the last pages, and not with the first that stayed.
+        // The causes are those of the last pages, not of the first ones that stayed.
         moved.stayed.add_page(5 << 12, 12, Cause::Busy);
         moved.stayed.add_page(6 << 12, 12, Cause::NoRoom);
         let there = [true, false, false, false, false, false];
@@ -411,7 +413,7 @@ mod tests {
         let mut results = [PageResult::Gone, PageResult::Busy, PageResult::Gone];
         let targets = [target(first), target(first + 4096), target(4096)];
         linux.find_hidden(&group, &targets, &mut results);
-        // That one is busy the kernel has plainly said.
+        // The kernel has reported explicitly that this page is busy.
         assert_eq!(results, [PageResult::Busy, PageResult::Busy, PageResult::Gone]);
         let expected = HashSet::from([PageNumber::of_address(3, first)]);
         assert_eq!(linux.take_hidden(), expected);

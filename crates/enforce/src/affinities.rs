@@ -10,18 +10,18 @@ use std::io;
 pub struct Affinities {
     /// CPUs that each thread might use before, by thread identifier.
     before: BTreeMap<u32, Vec<u32>>,
-    /// The CPUs before, by the CPUs that were set: a thread that is created by a bound one inherits its affinity.
+    /// The original CPUs by the CPUs that were set, for threads that a bound thread creates: they inherit its affinity.
     given: BTreeMap<Vec<u32>, Vec<u32>>,
     /// Restores them if this process is killed; started with the first thread that is bound.
     guard: Guard,
-    /// Processes that the guard knows of, each with how many entries of `given` it was told of them.
+    /// Processes that the guard was told of, with the number of entries of `given` that it knows for each.
     noted: BTreeMap<u32, usize>,
 }
 
-/// Whether affinities are to be restored if this process is killed, and by whom.
+/// Whether a guard process restores affinities if this one is killed.
 #[derive(Debug, Default)]
 enum Guard {
-    /// They are to stay.
+    /// Affinities are not to be restored.
     #[default]
     Unwanted,
     Wanted,
@@ -42,14 +42,14 @@ impl Guard {
 pub struct Restored {
     /// Threads whose affinity is as it was before.
     pub done: u64,
-    /// Threads that somebody else has bound meanwhile; their affinity is left alone.
+    /// Threads that others have bound meanwhile; their affinity is left alone.
     pub others: u64,
     /// Threads whose affinity the kernel refused to set.
     pub refused: u64,
 }
 
 impl Affinities {
-    /// As the default, but a small process restores affinities if this one is killed meanwhile.
+    /// As the default, but a small guard process restores affinities if this one is killed meanwhile.
     #[must_use]
     pub fn guarded() -> Self {
         Self {
@@ -67,13 +67,13 @@ impl Affinities {
         if now == cpus {
             return Ok(false);
         }
-        // A thread created by a bound one is restored to what its creator had.
+        // A thread created by a bound one is restored to its creator's original CPUs.
         let before = self.given.get(&now).cloned().unwrap_or(now);
         if matches!(self.guard, Guard::Wanted) {
-            // Without a process to be had, they stay bound if we are killed.
+            // If no guard can be started, threads stay bound when we are killed.
             self.guard = AffinityGuard::start().map_or(Guard::Unwanted, Guard::Started);
         }
-        // Noted first: we may be killed at any moment.
+        // The guard is told first, as we may be killed at any moment.
         if let Some(guard) = self.guard.started() {
             guard.note(process, cpus, &before);
             self.noted.entry(process).or_default();
@@ -84,8 +84,8 @@ impl Affinities {
         Ok(true)
     }
 
-    /// Has the guard restore this process's threads as well: those that a bound one has created, as a thread or by `fork`,
-    /// have its CPUs.
+    /// Makes the guard restore this process's threads as well: threads and processes that a bound thread has created
+    /// inherit its CPUs.
     pub fn note(&mut self, process: u32) {
         let Some(guard) = self.guard.started() else { return };
         if self.noted.insert(process, self.given.len()) == Some(self.given.len()) {
@@ -96,8 +96,7 @@ impl Affinities {
         }
     }
 
-    /// Whether these CPUs are what is left, among the CPUs `usable` that are online, of a list that was set for some
-    /// thread.
+    /// Whether these CPUs equal a list that was set for some thread, reduced to the CPUs in `usable` (those online).
     #[must_use]
     pub fn are_ours(&self, cpus: &[u32], usable: &[u32]) -> bool {
         let left = |given: &&Vec<u32>| given.iter().filter(|c| usable.contains(c)).eq(cpus);
@@ -117,8 +116,8 @@ impl Affinities {
         });
     }
 
-    /// Restores the affinity of all threads of these processes; threads created since get that of their creator.
-    /// Threads that somebody else has bound meanwhile keep theirs.
+    /// Restores the affinity of all threads of these processes; threads created since get their creator's original one.
+    /// Threads that others have bound meanwhile keep theirs.
     pub fn restore(&mut self, host: &Host, pids: &[u32]) -> Restored {
         let mut restored = Restored::default();
         let tasks = |pid: &u32| host.names(&format!("proc/{pid}/task")).unwrap_or_default();
@@ -132,7 +131,7 @@ impl Affinities {
         restored
     }
 
-    /// As [`Affinities::restore`], for one process; what is known of others is kept.
+    /// As [`Affinities::restore`], for one process; the state of other processes is kept.
     pub fn release(&mut self, host: &Host, pid: u32) -> Restored {
         let mut restored = Restored::default();
         let tasks = host.names(&format!("proc/{pid}/task")).unwrap_or_default();
@@ -149,7 +148,7 @@ impl Affinities {
 
     fn restore_thread(&self, tid: u32, restored: &mut Restored) {
         let Ok(now) = affinity::cpus_of(tid) else {
-            return; // it has ended
+            return; // the thread has ended
         };
         let bound = self.before.get(&tid);
         let Some(inherited) = self.given.get(&now) else {

@@ -11,13 +11,13 @@ use std::time::{Duration, Instant};
 
 /// The environment variable with the name of the socket.
 pub(crate) const VARIABLE: &str = "NODEWISE_BALANCE";
-/// Requests sent before their answers are read; both fit into the socket's buffers.
+/// Number of requests sent before their answers are read; requests and answers fit into the socket's buffers.
 const BATCH: usize = 64;
 /// A companion that has not answered after this time belongs to a stopped program; it is asked again later.
 const ANSWER_TIMEOUT: Duration = Duration::from_millis(500);
-/// How many ancestors of a process are looked at.
+/// Largest number of ancestors of a process that are examined.
 const GENERATIONS: u32 = 64;
-/// How many socket names are tried.
+/// Largest number of socket names that are tried.
 const NAMES_TRIED: u32 = 64;
 
 /// A request to a companion.
@@ -54,7 +54,7 @@ pub struct Companions {
 struct Companion {
     pid: u32,
     channel: UnixStream,
-    /// Bytes of late answers that are still to come and are discarded.
+    /// Bytes of late answers that are yet to arrive, and will be discarded.
     late_bytes: usize,
 }
 
@@ -83,13 +83,13 @@ impl Companions {
         })
     }
 
-    /// The name of the socket, which programs get.
+    /// The name of the socket, passed to programs in the environment.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Accepts new companions and forgets those that have ended; returns the processes that have one.
+    /// Accepts new companions and drops those that have ended; returns the processes that have one.
     pub fn accept(&mut self) -> Vec<u32> {
         self.connected.retain_mut(Companion::drain_late);
         while let Ok((channel, _)) = self.listener.accept() {
@@ -116,8 +116,8 @@ impl Companions {
     }
 }
 
-/// Whether the peer is a process of our user, or one that we started and that has changed its user. Anybody can connect
-/// to an abstract name.
+/// Whether the peer is a process of our user, or one that we started and that has changed its user. The check is needed
+/// because any process can connect to an abstract socket name.
 fn is_ours(peer: &peer::Peer) -> bool {
     let Ok(us) = peer::own() else {
         return false;

@@ -11,7 +11,7 @@ enum Kind {
     Other,
 }
 
-/// Why a program cannot be run under a placement, in one line: what, where, and the remedy.
+/// Why a program cannot be run under a placement, in one line: the cause, the place, and the remedy.
 #[derive(Debug, thiserror::Error)]
 #[error("{message}")]
 pub struct EnforceError {

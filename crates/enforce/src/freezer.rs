@@ -18,12 +18,12 @@ pub struct Stalls {
     pub refused: u64,
 }
 
-/// Stops processes, but never this one, and lets each run between two stops for as long as it was stopped.
+/// Stops processes, except this one. Between two stops, lets a process run for as long as the last stop lasted.
 #[derive(Debug, Default)]
 pub struct Freezer {
     stalls: Stalls,
-    /// The last stop of each process that has not run for as long since: its end and its duration. There are few, as
-    /// each is longer than all later ones.
+    /// The last stop of each process that has not yet run for as long since: its end and its duration. The map stays
+    /// small, as each stop in it is longer than all later ones.
     last: HashMap<u32, (Instant, Duration)>,
     waited: Duration,
 }
@@ -34,14 +34,15 @@ impl Freezer {
         self.stalls
     }
 
-    /// Does `work` while a process is stopped. A process that was stopped before stays so, and is not counted.
+    /// Stops a process, does `work` and continues the process. A process that was stopped already stays stopped, and is
+    /// not counted.
     pub fn around<T>(&mut self, pid: u32, work: impl FnOnce() -> T) -> T {
         if pid == std::process::id() {
             return work();
         }
         self.let_run(pid);
         let frozen = Frozen::stop(pid);
-        let refused = frozen.is_err() && Host::default().has_process(pid); // a process that has ended is no refusal
+        let refused = frozen.is_err() && Host::default().has_process(pid); // one that has ended does not count
         let result = work();
         self.stalls.refused += u64::from(refused);
         if let Some(stood) = frozen.ok().and_then(Frozen::resume) {
@@ -67,7 +68,8 @@ impl Freezer {
         self.waited += pause;
     }
 
-    /// Time spent waiting for processes to run between two batches, since the last call; it cost no program anything.
+    /// Time spent waiting between batches for processes to run, since the last call. The wait costs no program
+    /// anything.
     pub fn take_waited(&mut self) -> Duration {
         std::mem::take(&mut self.waited)
     }

@@ -1,5 +1,5 @@
-//! Keeps pages of programs with a companion on their node, despite automatic NUMA balancing, which still reports their
-//! accesses.
+//! Keeps pages of programs with a companion on their nodes, so that automatic NUMA balancing does not move them; it
+//! still samples accesses to them.
 
 use crate::companion::{Answer, Companions, Request, VARIABLE};
 use nodewise_linux::maps::Area;
@@ -10,11 +10,11 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::process::Command;
 
-/// How `numa_maps` shows a policy that a companion set.
+/// The text in `numa_maps` that shows a policy set by a companion.
 const COMPANION_POLICY: &str = "=balancing:";
-/// Mappings left to the program of the kernel's limit of 65,530: each run of pages takes one.
+/// Mappings of the kernel's limit of 65,530 that are left to the program. Each run of held pages takes one.
 const MAPPINGS: usize = 32_000;
-/// Resident pages looked up at a time; further ones are left for the next look.
+/// Number of resident pages examined in one look; further pages are left for the next look.
 const PAGES: usize = 1 << 18;
 /// Pages looked up in one call.
 const QUERY: usize = 4096;
@@ -35,7 +35,7 @@ pub struct Holder {
 /// Number of pages that were kept on their node.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Held {
-    /// Base pages kept; a page counts each time.
+    /// Base pages kept; a page counts each time that it is kept.
     pub pages: u64,
     /// Base pages among them that are kept by a policy which allows no other node.
     pub strict: u64,
@@ -83,7 +83,7 @@ impl Holder {
         self.counts
     }
 
-    /// In every process with a companion, keeps the pages touched since the last look where they are.
+    /// In every process with a companion, keeps the pages touched since the last look on their present nodes.
     pub fn look(&mut self) {
         for pid in self.companions.accept() {
             let runs = free_runs(&self.host, pid, self.grain).unwrap_or_default();
@@ -141,9 +141,9 @@ fn requests(pages: &[(Range<u64>, u32)], kind: fn(u32) -> Request) -> Vec<(Range
 }
 
 /// Runs of resident pages in private writable memory without a companion's policy, longest first, as many as the limit
-/// on mappings allows. Pages that are not resident are left out, as a policy would decide where they are allocated.
-/// Within a mapping, runs begin and end at multiples of `grain`, because the kernel makes no huge page across a
-/// boundary of mappings.
+/// on mappings allows. Pages that are not resident are left out, as a policy would decide on which node they are
+/// allocated. Within a mapping, runs begin and end at multiples of `grain`, because the kernel makes no huge page
+/// across a boundary of mappings.
 fn free_runs(host: &Host, pid: u32, grain: u64) -> Option<Vec<Run>> {
     let areas = host.maps(pid).ok()?;
     let known: BTreeMap<u64, numa_maps::Range> = host

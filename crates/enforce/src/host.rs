@@ -24,7 +24,7 @@ pub struct HostNode {
     pub cpus: Vec<CpuId>,
 }
 
-/// The nodes and CPUs that may be used. Node i of a map is `nodes[i]`.
+/// The nodes and CPUs that may be used. Node i of a placement is `nodes[i]`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Host {
     /// The nodes, in the order of `--nodes` if given, else ascending.
@@ -35,7 +35,7 @@ pub struct Host {
     pub single: bool,
     /// Whether the user chose the nodes.
     pub chosen: bool,
-    /// Whether the host is made up for a trace: nothing is bound or placed.
+    /// Whether the host is invented for a trace: nothing is bound or placed.
     pub pretended: bool,
 }
 
@@ -62,7 +62,7 @@ impl Host {
         })
     }
 
-    /// A made-up host of `nodes` nodes with `cpus` CPUs each, numbered node by node.
+    /// An invented host of `nodes` nodes with `cpus` CPUs each, numbered node by node.
     #[must_use]
     pub fn pretended(nodes: u32, cpus: u32) -> Self {
         let node = |n: u32| HostNode {

@@ -4,8 +4,8 @@
 //! that the preload reads, the environment, and the process's memory policy. Computes [`Achieved`], which compares
 //! wanted and actual nodes, from the summaries that placed processes leave.
 //!
-//! **Constraints.** Prefers nodes and never binds memory to them; keeps to allowed nodes and CPUs. Making a plan
-//! changes nothing.
+//! **Constraints.** Memory policies only prefer nodes and never bind memory to them; only allowed nodes and CPUs are
+//! used. Making a plan changes nothing.
 //!
 //! [`mover`] moves pages of running processes.
 //!

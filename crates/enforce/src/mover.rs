@@ -34,7 +34,7 @@ use std::collections::BTreeSet;
 pub const CHUNK: usize = 4096;
 /// Pages per call in AsymSched (section 4.3).
 pub const CHUNK_ASYMSCHED: usize = 30_000;
-/// Default number of workers for each pair of nodes: one CPU copies less than a link carries.
+/// Default number of workers for each pair of nodes; several, as one CPU copies less than a link carries.
 const WORKERS_PER_PAIR: usize = 4;
 
 /// Moves pages with several threads, each bound to the node that its pages go to.
@@ -57,14 +57,14 @@ impl Mover {
         }
     }
 
-    /// Sets the pages of 4 KiB that a call moves; huge pages are not split for it.
+    /// Sets the number of 4 KiB pages that a call moves; huge pages are not split for it.
     #[must_use]
     pub fn with_chunk(mut self, pages: usize) -> Self {
         self.set_chunk(pages);
         self
     }
 
-    /// Likewise, of a mover that is in use.
+    /// As [`Mover::with_chunk`], for a mover in use.
     pub fn set_chunk(&mut self, pages: usize) {
         self.chunk = pages.max(1);
     }
@@ -140,7 +140,8 @@ impl Mover {
         homes
     }
 
-    /// Binds the calling thread to the first of these nodes that has CPUs; without that it is only slower.
+    /// Binds the calling thread to the first of these nodes that has CPUs. An error is ignored: moving is only slower
+    /// then.
     fn bind_to(&self, nodes: &[u32]) {
         let cpus: Vec<u32> = self.cpus(nodes).iter().map(|c| c.0).collect();
         let _ = affinity::bind_this_thread(&cpus);
@@ -149,7 +150,7 @@ impl Mover {
     fn work(&self, kernel: &dyn Kernel, plan: &Plan, progress: &(dyn Fn(u64) + Sync)) -> Moved {
         let ledger = Ledger::new(plan, progress);
         let refused = self.round(kernel, &plan.pairs, &ledger);
-        // Nodes that pages have left may have room now; the other refusals are final.
+        // Nodes that pages have left may have room now; pages refused by other nodes are refused for good.
         let (again, full): (Vec<_>, Vec<_>) = refused.into_iter().partition(|p| ledger.has_left(p.to));
         ledger.refused(&full);
         let refused = self.round(kernel, &again, &ledger);

@@ -5,18 +5,18 @@ use crate::summary::{Live, State};
 use nodewise_machine::NodeId;
 use std::path::Path;
 
-/// Objects of a process that rules of the map have placed, ascending.
+/// Objects of a process that rules of the placement have placed, in ascending order of address.
 #[derive(Debug)]
 pub struct PlacedObjects {
-    /// The process that has them.
+    /// Id of the process.
     pub pid: u32,
-    /// Whether the program has bound threads itself: these are its own.
+    /// Whether the program itself has bound threads, which must then be left alone.
     pub binds_threads: bool,
     objects: Vec<Live>,
 }
 
 impl PlacedObjects {
-    /// Those of the processes that run, as they report themselves in `folder`.
+    /// The objects of each running process, as reported in `folder`.
     #[must_use]
     pub fn of_running(folder: &Path, table: &Table) -> Vec<Self> {
         let running = crate::achieved::summaries(folder).filter(|s| s.1.state() == State::Running);
@@ -33,14 +33,14 @@ impl PlacedObjects {
         placed.collect()
     }
 
-    /// Whether a process has bound threads itself by now.
+    /// Whether a process itself has bound threads by now.
     #[must_use]
     pub fn binds_threads_now(folder: &Path, pid: u32) -> bool {
         let mut running = crate::achieved::summaries(folder).filter(|s| s.1.pid() == pid);
         running.any(|(_, summary)| summary.own_masks() > 0)
     }
 
-    /// Accesses to a page over the program's mean, as recorded; 1 for pages of which that is not known.
+    /// Recorded number of accesses to a page, relative to the mean over the program's pages; 1 where that is unknown.
     #[must_use]
     pub fn weight(&self, table: &Table, page: u64) -> f64 {
         let before = self.objects.partition_point(|o| o.page <= page);
@@ -51,7 +51,7 @@ impl PlacedObjects {
             .map_or(1.0, |rule| rule.weight)
     }
 
-    /// Whether there are any.
+    /// Whether the process has no placed objects.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.objects.is_empty()
@@ -59,7 +59,7 @@ impl PlacedObjects {
 }
 
 impl Table {
-    /// The CPU and node of each place for a thread, by the kernel's number and as the table counts nodes.
+    /// The places for threads: the kernel's number of the CPU, and the table's number of its node.
     pub fn places(&self) -> impl Iterator<Item = (u32, NodeId)> + '_ {
         self.thread_cpus
             .iter()
@@ -67,7 +67,7 @@ impl Table {
             .zip(self.thread_nodes.iter().copied())
     }
 
-    /// The node, as the table counts them, with this number of the kernel.
+    /// The table's number of the node with this number in the kernel.
     #[must_use]
     pub fn node_of_kernel(&self, number: u32) -> Option<NodeId> {
         let at = self.nodes.iter().position(|n| *n == number)?;

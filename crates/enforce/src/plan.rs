@@ -16,8 +16,8 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// What following threads has to be predicted to gain of the local accesses.
-const FOLLOWED: f64 = 0.05;
+/// Smallest predicted gain in the local fraction for which threads are moved to their data while the program runs.
+const LEAST_GAIN: f64 = 0.05;
 /// Number of programs that a note lists by name.
 const NAMES_SHOWN: usize = 3;
 
@@ -35,21 +35,22 @@ pub enum PageSize {
 /// How a thread is matched with its part of the data.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Roles {
-    /// By data where the map says that other runs deal parts in order of arrival and keep more that way.
+    /// By data if, according to the map, runs deal parts in order of arrival and matching by data keeps more accesses
+    /// local than by number; else by number.
     #[default]
     Auto,
-    /// By its number, as the map deals blocks.
+    /// By thread number, with blocks dealt as in the map.
     Number,
-    /// By the data that it is seen to use while it runs.
+    /// By the data that the thread is seen to use while it runs.
     Data,
 }
 
-/// Options of the user.
+/// The user's options for a run.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// How threads are bound.
     pub binding: Binding,
-    /// Number of threads, if the user states it; OpenMP is told.
+    /// Number of threads, if the user states it; it is passed on to OpenMP.
     pub threads: Option<usize>,
     /// The granularity of placement decisions.
     pub page_size: PageSize,
@@ -74,7 +75,7 @@ pub struct Plan {
     pub table: Option<Table>,
     /// The file to which the preload writes objects, if asked for.
     pub objects: Option<PathBuf>,
-    /// Whether threads are sent, while they run, to the data that they are seen to use.
+    /// Whether threads are moved, while they run, to the nodes of the data that they are seen to use.
     pub follows: bool,
     /// Whether processes get a companion, which needs the preload: see [`crate::Holder`].
     pub companion: bool,
@@ -206,14 +207,14 @@ impl Plan {
         self.rules.iter().filter(|r| r.by_order).count()
     }
 
-    /// With a single node there is nothing to choose: does without table and preload.
+    /// There is only one node, so nothing to choose: drops table and preload.
     fn plan_single_node(&mut self) {
         self.table = None;
         self.notes
             .push("one memory node here: pages are not placed, threads not bound, nothing is changed".into());
     }
 
-    /// The first program takes no preload; its memory policy still applies.
+    /// Drops table and preload, which the first program does not take; the process's memory policy still applies.
     fn plan_without_preload(&mut self, why: &str, request: &Request, options: &Options) {
         self.table = None;
         let placed_by_us = matches!(request, Request::Map(_) | Request::Interleave);
@@ -351,7 +352,7 @@ impl Plan {
         Ok(())
     }
 
-    /// Replaces policies that the kernel is too old for by the nearest one that it has.
+    /// Replaces a policy that needs a newer kernel by the nearest one that this kernel has.
     fn settle_policy(&mut self, all: NodeMask) {
         let Some(Err(error)) = self.policy.map(Policy::probe) else {
             return;
@@ -371,7 +372,7 @@ impl Plan {
         self.notes.push(format!("{note} ({error})"));
     }
 
-    /// Plans how threads are bound: OpenMP binds its own, the preload binds others when they are created.
+    /// Plans how threads are bound: OpenMP binds its own threads, the preload binds others when they are created.
     fn bind(&mut self, host: &Host, options: &Options) {
         if options.binding == Binding::None || self.threads.cpus.is_empty() {
             return;
@@ -400,7 +401,8 @@ impl Plan {
         self.bind_by_preload(flags::OPENMP_PLACES);
     }
 
-    /// Plans whether threads follow data: only those that the preload binds, to objects that rules place.
+    /// Plans whether threads are moved to their data while they run. This needs threads that the preload binds, and
+    /// objects that rules place.
     fn follow(&mut self, map: Option<&Placement>, host: &Host, options: &Options) {
         let several = self.threads.nodes.iter().any(|n| *n != self.threads.nodes[0]);
         let possible = self.binds_threads() && several && !host.pretended;
@@ -419,7 +421,8 @@ impl Plan {
             return;
         };
         let other = placement.kept.other_runs;
-        let pays = |o: OtherRuns| o.assignment == Assignment::Arrival && o.by_data >= o.by_number + FOLLOWED;
+        let pays =
+            |o: OtherRuns| o.assignment == Assignment::Arrival && o.by_data >= o.by_number + LEAST_GAIN;
         self.follows = match options.roles {
             Roles::Auto => other.is_some_and(pays),
             Roles::Number => false,
@@ -434,7 +437,8 @@ impl Plan {
         }
     }
 
-    /// Binds threads by the preload, the main thread from the start; `others` are the table's flags for the rest.
+    /// Makes the preload bind threads, the main thread from the start. `others`: the table's flags for the other
+    /// threads.
     fn bind_by_preload(&mut self, others: u32) {
         if self.table.is_none() {
             self.table = self.binding_table();
@@ -497,7 +501,7 @@ impl Plan {
     }
 }
 
-/// What a map is worth where threads take other parts and are bound by number all the same.
+/// The note that the map binds threads by number although runs differ in which thread takes which part.
 fn by_number_only(other: OtherRuns) -> String {
     let assumed = if other.assumed { "if " } else { "" };
     format!(

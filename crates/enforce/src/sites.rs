@@ -55,7 +55,8 @@ impl Sites {
     }
 }
 
-/// Sort key in which a program with one object of each site reaches them: by lines, callers first.
+/// Sort key by source lines, callers first: the order in which a program that makes one object at each site reaches
+/// them.
 pub(crate) fn order(site: &str) -> Vec<Key> {
     trimmed(parse(site)).iter().rev().map(key).collect()
 }
@@ -80,8 +81,8 @@ fn frame(text: &str) -> Frame {
     })
 }
 
-/// Function and file of the runtime in which threads start: older recordings have it at the end of a worker's call
-/// chain.
+/// Function and file of our runtime in which threads start; older recordings have that frame at the end of a worker
+/// thread's call chain.
 const OURS: (&str, &str) = ("run_thread", "threads.c");
 
 /// The part of a call chain that is the same on other hosts: up to `main`, without frames that have no source or belong

@@ -114,12 +114,12 @@ impl Summary {
         self.u64(56)
     }
 
-    /// Number of programs started by the process that got no preload.
+    /// Number of programs that the process started without a preload.
     pub(crate) fn unreached(&self) -> u32 {
         self.u32(UNREACHED)
     }
 
-    /// Number of calls by which the program has bound threads itself.
+    /// Number of calls by which the program itself has bound threads.
     pub(crate) fn own_masks(&self) -> u32 {
         self.u32(UNREACHED + 4)
     }
@@ -131,7 +131,7 @@ impl Summary {
         (end > 0).then(|| String::from_utf8_lossy(&text[..end]).into_owned())
     }
 
-    /// Counts of one rule; the index after the last one is the fallback.
+    /// Page counts of one rule; the index after the last rule means objects that no rule names.
     pub(crate) fn tally(&self, rule: usize, nodes: usize) -> Tally {
         let at = HEADER + rule * self.tally_bytes();
         let known = nodes.min(self.nodes());

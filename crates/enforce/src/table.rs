@@ -28,7 +28,7 @@ pub(crate) mod flags {
 pub(crate) struct TableModule {
     pub device: u64,
     pub inode: u64,
-    /// Whether it has line tables: frames of it that no rule names are then still frames.
+    /// Whether it has line tables; if so, code that no rule names still counts as a frame.
     pub sourced: bool,
 }
 
@@ -42,7 +42,7 @@ pub(crate) struct TableRule {
     pub distribution: Distribution,
     pub pages: u64,
     pub runs: Vec<Run>,
-    /// For the runner alone: accesses to a page over the program's mean.
+    /// Accesses to a page relative to the program's mean. Used by `nodewise run` itself, not by the preload.
     pub weight: f64,
 }
 
@@ -64,7 +64,7 @@ pub(crate) struct TableVariable {
     pub rule: u32,
 }
 
-/// Everything that `run` tells the preload.
+/// Everything that `nodewise run` tells the preload.
 #[derive(Debug)]
 pub struct Table {
     pub(crate) flags: u32,
@@ -140,7 +140,8 @@ impl Table {
 
     /// The logical node on which a page of an object is wanted. Mirror of `nw_wanted`.
     ///
-    /// `object` is its first page and its number of pages. The middle page of a granule decides for all of it.
+    /// `object`: the object's first page and its number of pages. The middle page of a granule decides for all of its
+    /// pages.
     #[must_use]
     pub fn wanted(&self, rule: u32, thread: u32, object: (u64, u64), page: u64) -> Option<NodeId> {
         let (first, pages) = object;

@@ -54,7 +54,7 @@ impl Target {
     }
 }
 
-/// The error for a word that names no program.
+/// The error for a command word that is not the name of a program.
 fn missing(word: &OsStr) -> EnforceError {
     let path = Path::new(word);
     match path.components().count() > 1 && path.exists() {

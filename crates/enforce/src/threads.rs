@@ -51,7 +51,7 @@ impl std::str::FromStr for Binding {
     }
 }
 
-/// What bindings are called, without their parameters; the last three go by a profile.
+/// Names of bindings, without their parameters; the last three need a profile.
 const NAMES: &[&str] = &[
     "map",
     "compact",
@@ -165,7 +165,7 @@ impl Threads {
 
 type Bound = (CpuId, NodeId);
 
-/// The order of CPUs for the policies that are defined by one.
+/// The order of CPUs for policies that assign CPUs in a fixed order; none for others.
 fn order(host: &Host, name: &str) -> Option<Vec<Bound>> {
     match name {
         "compact" => Some(compact(host)),
@@ -198,7 +198,7 @@ fn scatter(host: &Host) -> Vec<Bound> {
     (0..rounds).flat_map(round).collect()
 }
 
-/// Assigns CPUs in this order; more threads than CPUs start again at the first.
+/// Assigns CPUs in this order; with more threads than CPUs, starts again at the first.
 fn assign_in_order(order: &[Bound], count: usize) -> Vec<Bound> {
     order
         .iter()
@@ -266,8 +266,8 @@ fn shares(host: &Host, count: usize, map: &ThreadBinding) -> Vec<usize> {
     taken
 }
 
-/// Binds thread i where the user put the recorded thread at the same fraction of all threads: to the next free CPU of
-/// its node, else to a free CPU of the node with the nearest number.
+/// Binds thread i near the recorded thread at the same fraction of all threads: to the next free CPU of that thread's
+/// node, else to a free CPU of the node with the nearest number.
 fn scaled(host: &Host, count: usize, map: &ThreadBinding) -> Vec<Bound> {
     let mut free: Vec<Vec<CpuId>> = host
         .nodes
@@ -352,7 +352,7 @@ mod tests {
 
     #[test]
     fn fewer_nodes_and_threads_than_recorded_take_equal_shares_of_neighbours() {
-        // Two threads on each of eight nodes, folded to two nodes; and dealt in turn.
+        // Two threads on each of eight nodes, reduced to two nodes, in blocks and round-robin.
         let blocks: Vec<u32> = (0..16).map(|i| i / 8).collect();
         let dealt: Vec<u32> = (0..16).map(|i| i % 2).collect();
         for recorded in [blocks, dealt] {

@@ -135,7 +135,7 @@ impl Guest {
         self.ended = self.child.wait().ok();
     }
 
-    /// Why it ended before its time, as far as anybody said.
+    /// Why the guest ended early, as far as it is known.
     pub fn last_words(&self, was_up: bool) -> LabError {
         let text = |said: &[u8]| String::from_utf8_lossy(said).into_owned();
         let failed = self.ended.filter(|status| !status.success());
@@ -149,7 +149,7 @@ impl Guest {
         LabError::own(format!("the guest {when}: {why}"))
     }
 
-    /// Whether nobody said anything, neither the kernel nor QEMU.
+    /// Whether there was no output, neither from the kernel nor from QEMU.
     pub fn is_silent(&self) -> bool {
         let blank = |said: &[u8]| String::from_utf8_lossy(said).lines().all(|l| clean(l).is_empty());
         blank(&self.console_said) && blank(&self.own_said)

@@ -6,13 +6,13 @@ use nodewise_machine::{CpuId, Machine, Node, NodeId, format_bytes};
 
 /// As many as the counters' tables and a patient user can take.
 const MOST_NODES: usize = 16;
-/// Virtual CPUs where nobody says how many: one a node, two on small machines.
+/// Number of virtual CPUs if none is given: one per node, two on small machines.
 const USUAL_CPUS: usize = 8;
 /// More would need an interrupt remapper.
 const MOST_CPUS: u32 = 255;
 /// What a node needs for its page tables and caches to have room for data too.
 const LEAST_MEMORY: u64 = 96 << 20;
-/// What a node has where nobody says how much: enough for the small inputs that an emulator can run.
+/// Memory of a node if none is given: enough for the small inputs that an emulator can run.
 const USUAL_MEMORY: u64 = 512 << 20;
 /// Memory comes in these; the kernel's zones then begin at their boundaries.
 const MEMORY_GRAIN: u64 = 32 << 20;
@@ -49,7 +49,7 @@ impl Virtual {
         Self::within(machine, size, available / 2)
     }
 
-    /// [`Virtual::of`] where memory nobody asked for may take `room` bytes.
+    /// [`Virtual::of`], where memory of default size may take `room` bytes in total.
     fn within(machine: &Machine, size: &Size, room: u64) -> Result<Self, LabError> {
         let count = machine.node_count();
         if count > MOST_NODES {

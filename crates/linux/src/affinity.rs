@@ -15,7 +15,7 @@ pub fn allowed_cpus() -> io::Result<Vec<u32>> {
     cpus_of(0)
 }
 
-/// The CPUs that a thread may run on now, ascending: those of them that are online.
+/// The CPUs that a thread may run on now, those online, ascending.
 ///
 /// # Errors
 /// No such thread; more CPUs than the mask holds (8192).
@@ -26,7 +26,7 @@ pub fn cpus_of(tid: u32) -> io::Result<Vec<u32>> {
         .collect())
 }
 
-/// The same as a mask, by a system call alone.
+/// The CPUs of a thread as a mask, by a single system call and without allocation.
 pub(crate) fn current(tid: u32) -> io::Result<[u64; WORDS]> {
     let mut words = [0u64; WORDS];
     // SAFETY: the kernel writes at most the given number of bytes.
@@ -52,7 +52,7 @@ pub fn bind_this_thread(cpus: &[u32]) -> io::Result<()> {
     bind(0, cpus)
 }
 
-/// Binds a thread of anybody's to these CPUs; threads that it starts from then on inherit that.
+/// Binds any thread to these CPUs; threads that it creates from then on inherit the binding.
 ///
 /// # Errors
 /// No such thread; another user's without `CAP_SYS_NICE`; none of the CPUs may be used by it.
@@ -63,11 +63,11 @@ pub fn bind(tid: u32, cpus: &[u32]) -> io::Result<()> {
 /// The CPU that the calling thread runs on just now.
 #[must_use]
 pub fn current_cpu() -> u32 {
-    // SAFETY: takes nothing; an error, which no kernel of ours gives, reads as CPU 0.
+    // SAFETY: takes no arguments; an error, which current kernels do not return, reads as CPU 0.
     u32::try_from(unsafe { libc::sched_getcpu() }).unwrap_or(0)
 }
 
-/// Lets `command` start on these CPUs only.
+/// Makes `command` start on these CPUs only.
 pub fn before_exec(cpus: &[u32], command: &mut Command) {
     let mask = mask(cpus);
     // SAFETY: the closure makes one system call and allocates nothing.

@@ -1,7 +1,7 @@
-//! Gives threads of other processes back the CPUs that they had, should this process be killed while they are bound.
+//! Restores the affinity of threads of other processes if this process is killed while they are bound.
 //!
-//! What was bound is noted in memory that is shared with a small process; where that finds its pipe closed while there are
-//! notes, it makes up for what we could not do any more.
+//! Bindings are noted in memory that is shared with a small guard process. If the guard finds its pipe closed while
+//! there are notes, it restores the affinities in our place.
 
 use crate::affinity::{WORDS, apply, current, mask};
 use crate::cleanup_process;
@@ -10,30 +10,30 @@ use std::os::fd::AsRawFd;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Notes at most: one for each process and set of CPUs that its threads were bound to.
+/// Largest number of notes: one for each process and set of CPUs that its threads were bound to.
 const NOTES: usize = 1024;
-/// Times that a process's threads are listed, at most.
+/// Largest number of times that a process's threads are listed.
 const PASSES: usize = 16;
-/// Generations of forked processes that are looked at.
+/// Number of generations of forked processes that are examined.
 const GENERATIONS: u32 = 4;
-/// Bytes of a listing that are read at once.
+/// Number of bytes of a directory listing that are read at once.
 const LISTED: usize = 4096;
 
-/// Threads of this process that have these CPUs had those before.
+/// A note that the threads of a process with the affinity `given` had the affinity `before`.
 struct Note {
-    /// The process; 0: no note.
+    /// Id of the process; 0: the entry is free.
     process: AtomicU32,
     given: [u64; WORDS],
     before: [u64; WORDS],
 }
 
 struct Table {
-    /// Notes after these were never used.
+    /// Number of entries that were ever used; all later ones are free.
     used: AtomicU32,
     notes: [Note; NOTES],
 }
 
-/// The process that stands by.
+/// The guard process, with the notes shared with it.
 #[derive(Debug)]
 pub struct AffinityGuard {
     table: NonNull<Table>,
@@ -41,11 +41,11 @@ pub struct AffinityGuard {
     keeper: libc::pid_t,
 }
 
-// SAFETY: the memory is this value's own, written through `&mut` alone; the other process reads it after our end.
+// SAFETY: the memory belongs to this value and is written only through `&mut`; the guard reads it after our end.
 unsafe impl Send for AffinityGuard {}
 
 impl AffinityGuard {
-    /// Starts it.
+    /// Starts the guard process.
     ///
     /// # Errors
     /// No memory, or no process can be started.
@@ -59,7 +59,7 @@ impl AffinityGuard {
         }
         let table = NonNull::new(at.cast::<Table>()).ok_or(io::ErrorKind::OutOfMemory)?;
         let (reading, alive) = io::pipe()?;
-        // SAFETY: system calls alone, on memory that is there.
+        // SAFETY: the closure only makes system calls and uses memory that is already mapped.
         let keeper = unsafe {
             cleanup_process::start(c"nodewise-unbind", &[reading.as_raw_fd()], || {
                 wait_and_restore(table);
@@ -73,7 +73,7 @@ impl AffinityGuard {
     }
 
     fn table(&mut self) -> &mut Table {
-        // SAFETY: zeroed when mapped, which is a table without notes; unmapped when dropped.
+        // SAFETY: zeroed when mapped, which is a valid table without notes; unmapped when dropped.
         unsafe { self.table.as_mut() }
     }
 
@@ -103,7 +103,7 @@ impl AffinityGuard {
         true
     }
 
-    /// Its threads have what they had, or are to keep what they have.
+    /// Removes the notes of a process: its threads have their affinity back, or are to keep the present one.
     pub fn forget(&mut self, process: u32) {
         for note in self.used() {
             if note.process.load(Ordering::Relaxed) == process {
@@ -112,7 +112,7 @@ impl AffinityGuard {
         }
     }
 
-    /// Likewise, of all processes.
+    /// Removes the notes of all processes.
     pub fn forget_all(&mut self) {
         self.used()
             .iter()
@@ -128,9 +128,9 @@ impl AffinityGuard {
 
 impl Drop for AffinityGuard {
     fn drop(&mut self) {
-        // Notes that are left are of a session that did not come to its end.
+        // Notes that are left belong to a session that did not end properly; the guard acts on them.
         drop(self.alive.take());
-        // SAFETY: the child is ours, and not waited for elsewhere; the mapping is ours, and used by nobody from here on.
+        // SAFETY: our own child, which is waited for nowhere else; our own mapping, which nothing uses from here on.
         unsafe {
             libc::waitpid(self.keeper, std::ptr::null_mut(), 0);
             libc::munmap(self.table.as_ptr().cast(), size_of::<Table>());
@@ -138,10 +138,10 @@ impl Drop for AffinityGuard {
     }
 }
 
-/// In the other process, which has the pipe as 0: its end is our end.
+/// Runs in the guard, which has the pipe as descriptor 0: the pipe is closed when our process ends.
 fn wait_and_restore(table: NonNull<Table>) {
     let mut byte = 0_u8;
-    // SAFETY: a byte of our own; the table is mapped, and nobody writes to it any more.
+    // SAFETY: reads to a local byte; the table is mapped, and no process writes to it any more.
     let table = unsafe {
         libc::read(0, (&raw mut byte).cast(), 1);
         table.as_ref()
@@ -150,7 +150,8 @@ fn wait_and_restore(table: NonNull<Table>) {
     for note in &table.notes[..used.min(NOTES)] {
         match note.process.load(Ordering::Acquire) {
             0 => {}
-            // A thread that is created meanwhile by one that is still bound is bound as well.
+            // Repeated because a thread that is still bound may create another one meanwhile, which inherits the
+            // binding.
             process => {
                 for _ in 0..PASSES {
                     if !restore(process, note, 0) {
@@ -162,13 +163,13 @@ fn wait_and_restore(table: NonNull<Table>) {
     }
 }
 
-/// Restores the threads of a process that have the CPUs of a note, and those of processes that it has forked, of which there may be
-/// no note yet, by system calls alone. Whether there was any.
+/// Restores the threads of a process that have the affinity of a note, and those of processes that it has forked, which
+/// may have no note yet; by system calls alone. Returns whether there were any.
 fn restore(process: u32, note: &Note, generation: u32) -> bool {
     let mut any = false;
     let path = path(&[Part::Text(b"/proc/"), Part::Number(process), Part::Text(b"/task")]);
     let mut listed = [0_u64; LISTED / 8];
-    // SAFETY: a name that ends in a zero; room for as much as is asked for, aligned as its entries are.
+    // SAFETY: the path is terminated by 0; the buffer is as large as is said, and aligned for directory entries.
     unsafe {
         let folder = libc::open(path.as_ptr().cast(), libc::O_RDONLY | libc::O_DIRECTORY);
         loop {
@@ -191,13 +192,13 @@ fn restore(process: u32, note: &Note, generation: u32) -> bool {
     any
 }
 
-/// A part of a path.
+/// A component of a path.
 enum Part<'a> {
     Text(&'a [u8]),
     Number(u32),
 }
 
-/// A path of these parts, ending in 0, without a heap.
+/// Builds a path from components, terminated by 0, without allocation.
 fn path(parts: &[Part<'_>]) -> [u8; 64] {
     let mut path = [0; 64];
     let mut end = 0;
@@ -221,7 +222,7 @@ fn path(parts: &[Part<'_>]) -> [u8; 64] {
     path
 }
 
-/// The processes that a thread has forked and that have not ended (`/proc/PID/task/TID/children`).
+/// Calls `does` for each process that a thread has forked and that has not ended (`/proc/PID/task/TID/children`).
 fn each_child(process: u32, tid: u32, mut does: impl FnMut(u32)) {
     let path = path(&[
         Part::Text(b"/proc/"),
@@ -232,7 +233,7 @@ fn each_child(process: u32, tid: u32, mut does: impl FnMut(u32)) {
     ]);
     let mut read = [0_u8; 256];
     let mut number = 0;
-    // SAFETY: a name that ends in a zero; room for as much as is asked for.
+    // SAFETY: the path is terminated by 0; the buffer is as large as is said.
     unsafe {
         let file = libc::open(path.as_ptr().cast(), libc::O_RDONLY | libc::O_CLOEXEC);
         while let Ok(bytes @ 1..) = usize::try_from(libc::read(file, read.as_mut_ptr().cast(), read.len())) {
@@ -248,9 +249,9 @@ fn each_child(process: u32, tid: u32, mut does: impl FnMut(u32)) {
     }
 }
 
-/// The names that are numbers in what `getdents64` returned.
+/// Calls `does` for each numeric name in the result of `getdents64`.
 fn each_number(entries: &[u8], mut does: impl FnMut(u32)) {
-    /// `d_ino`, `d_off`, and then the entry's length; the name comes after the type.
+    /// Offsets in an entry: after `d_ino` and `d_off` comes its length; the name follows the type.
     const LENGTH: usize = 16;
     const NAME: usize = 19;
     let mut rest = entries;
@@ -276,7 +277,7 @@ mod tests {
     use crate::sleeper::Sleeper;
     use std::time::Duration;
 
-    /// What a process whose owner is killed after `does` leaves of a thread's CPUs.
+    /// The affinity of a thread after a process that does `does` with a guard was killed.
     fn killed_after(target: u32, does: impl Fn(&mut AffinityGuard)) -> Vec<u32> {
         // SAFETY: the child makes system calls and uses memory of its own; other threads' locks are not taken.
         match unsafe { libc::fork() } {

@@ -7,7 +7,7 @@ use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, Command, ExitStatus};
 use std::time::{Duration, Instant};
 
-/// What a shell's user or a batch system sends; the rest end us as they would end anybody.
+/// Signals that a shell's user or a batch system sends; all others have their usual effect on us.
 const FORWARDED: [i32; 8] = [
     signals::SIGHUP,
     signals::SIGINT,
@@ -30,15 +30,15 @@ pub struct Forwarding {
 pub enum Event {
     /// The child has ended.
     Ended(ExitStatus),
-    /// A signal that is not forwarded to it.
+    /// A signal that is not forwarded to the child.
     Kept(i32),
-    /// Nothing happened in that time.
+    /// Nothing happened within the pause.
     Nothing,
 }
 
 impl Forwarding {
-    /// Starts `command`; from here to [`Forwarding::wait`]'s end this thread takes no signals itself.
-    /// Call it before starting other threads, or signals may reach those.
+    /// Starts `command`. Until [`Forwarding::wait`] returns, signals to this thread are forwarded instead of acting on
+    /// it. Call it before starting other threads, or signals may reach those.
     ///
     /// # Errors
     /// The command cannot be started: the error of `fork` or `exec`.
@@ -75,7 +75,7 @@ impl Forwarding {
         }
     }
 
-    /// What happens within `pause`. Signals go on to the child but for those in `kept`.
+    /// Waits for an event, at most `pause`. Signals are forwarded to the child except for those in `kept`.
     ///
     /// # Errors
     /// The child cannot be waited for.
@@ -93,8 +93,8 @@ impl Forwarding {
         }
     }
 
-    /// The terminal's own signals reach the whole group, the child included. It is not reaped yet, so its
-    /// id is still its own.
+    /// Signals from the terminal reach the whole process group, including the child. The child has not been reaped yet,
+    /// so its id is still valid.
     fn forward(&self, signal: Signal) {
         if !signal.by_kernel {
             signals::send(self.child.id(), signal.number);
@@ -111,7 +111,7 @@ pub struct CpuTime {
     pub system: Duration,
 }
 
-/// CPU time of all children that have ended and were waited for, and of theirs likewise.
+/// CPU time of all children that have ended and were waited for, and of their descendants in the same way.
 #[must_use]
 pub fn cpu_of_ended() -> CpuTime {
     let mut usage = std::mem::MaybeUninit::<libc::rusage>::zeroed();
@@ -130,9 +130,9 @@ pub fn cpu_of_ended() -> CpuTime {
     }
 }
 
-/// Makes what `command` starts depend on this thread: it is killed when the thread ends, however that
-/// happens. It gets a process group of its own, so that a terminal's Ctrl-C does not reach it, and
-/// keeps the descriptors `inherited`, under their numbers.
+/// Makes the process that `command` starts depend on this thread: it is killed when the thread ends for any reason. It
+/// gets its own process group, so that a terminal's Ctrl-C does not reach it, and keeps the descriptors `inherited`
+/// under their numbers.
 pub fn depend(command: &mut Command, inherited: Vec<RawFd>) -> &mut Command {
     let parent = std::process::id() as libc::pid_t;
     let before_exec = move || {
@@ -157,7 +157,7 @@ pub fn depend(command: &mut Command, inherited: Vec<RawFd>) -> &mut Command {
     unsafe { command.pre_exec(before_exec) }
 }
 
-/// A status as a shell gives it: 128 and the signal's number for a child that was killed.
+/// An exit status as a shell reports it: 128 plus the signal's number for a child that was killed.
 #[must_use]
 pub fn shell_status(status: ExitStatus) -> u8 {
     let number = status

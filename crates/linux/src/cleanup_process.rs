@@ -4,21 +4,21 @@ use std::ffi::CStr;
 use std::io;
 use std::os::fd::RawFd;
 
-/// Descriptors that one keeps at most.
+/// Largest number of descriptors that a cleanup process keeps.
 const MOST_KEPT: usize = 4;
 
-/// Starts one of this name. It takes no signal, belongs to no terminal and keeps `kept` of our descriptors
-/// alone, which it has as 0, 1, and so on. Whoever waits for our end keeps the reading end of a pipe.
+/// Starts a cleanup process with this name. It blocks all signals, belongs to no terminal, and keeps only the
+/// descriptors `kept`, as 0, 1, and so on. To learn of our end it may keep the reading end of a pipe.
 ///
 /// # Safety
-/// `does` runs in a child that was forked, maybe from one of several threads: it may make system calls and
-/// use memory that there is, but not allocate, lock or panic.
+/// `does` runs in a forked child, possibly of a process with several threads: it may make system calls and use existing
+/// memory, but must not allocate, lock or panic.
 ///
 /// # Errors
 /// No process can be started.
 pub(crate) unsafe fn start(name: &CStr, kept: &[RawFd], does: impl FnOnce()) -> io::Result<libc::pid_t> {
-    // SAFETY: the child does as the caller promises, makes system calls on its own memory besides, and never
-    // returns; a failure of one leaves nothing better to do than to go on.
+    // SAFETY: the child does what the caller promises, otherwise only makes system calls on its own memory, and never
+    // returns; there is no useful reaction to an error of these.
     unsafe {
         match libc::fork() {
             -1 => Err(io::Error::last_os_error()),
@@ -40,26 +40,26 @@ pub(crate) unsafe fn start(name: &CStr, kept: &[RawFd], does: impl FnOnce()) -> 
 /// Renumbers these descriptors from 0 and closes all others.
 ///
 /// # Safety
-/// Nobody else may use a descriptor from here on.
+/// No other code may use a descriptor from here on.
 unsafe fn keep(kept: &[RawFd]) {
     let count = kept.len();
     let mut apart = [0; MOST_KEPT];
     apart[..count].copy_from_slice(kept);
     apart[..count].sort_unstable();
-    // First of all room is made: there may be no descriptor left to be had.
+    // Makes room first: the limit on descriptors may have been reached.
     let mut next = 0;
     for descriptor in &apart[..count] {
         close(next, descriptor - 1);
         next = descriptor + 1;
     }
     close(next, RawFd::MAX);
-    // Twice: the first time out of each other's way.
+    // Duplicates each to a number above the final ones first, so that no descriptor overwrites another.
     for (copy, descriptor) in apart.iter_mut().zip(kept) {
-        // SAFETY: takes numbers alone.
+        // SAFETY: passes only numbers.
         *copy = unsafe { libc::fcntl(*descriptor, libc::F_DUPFD, count as RawFd) };
     }
     for (number, copy) in (0..).zip(&apart[..count]) {
-        // SAFETY: takes numbers alone.
+        // SAFETY: passes only numbers.
         unsafe { libc::dup2(*copy, number) };
     }
     close(count as RawFd, RawFd::MAX);
@@ -67,7 +67,7 @@ unsafe fn keep(kept: &[RawFd]) {
 
 fn close(first: RawFd, last: RawFd) {
     if first <= last {
-        // SAFETY: takes numbers alone; whoever calls owns all descriptors.
+        // SAFETY: passes only numbers; the caller owns all descriptors.
         unsafe { libc::syscall(libc::SYS_close_range, first, last, 0) };
     }
 }

@@ -21,13 +21,13 @@ pub fn cpu_time(pid: u32) -> Option<Duration> {
     read(!(pid as i32) << 3 | SCHED)
 }
 
-/// A time in nanoseconds; beyond 584 years it stays at the largest number.
+/// A time in nanoseconds; saturates after 584 years.
 #[must_use]
 pub fn nanoseconds(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// A time in whole milliseconds; beyond 49 days it stays at the largest number.
+/// A time in whole milliseconds; saturates after 49 days.
 #[must_use]
 pub fn milliseconds(time: Duration) -> u32 {
     u32::try_from(time.as_millis()).unwrap_or(u32::MAX)

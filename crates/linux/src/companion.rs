@@ -10,8 +10,8 @@ pub struct Missing {
     program: PathBuf,
 }
 
-/// A library or program that belongs to this one: next to it, in `lib` beside it, or where an
-/// installation has it.
+/// Finds a library or program that belongs to this one: next to it, in `lib` beside it, or in the installation's
+/// folders.
 ///
 /// # Errors
 /// It is in none of these places.

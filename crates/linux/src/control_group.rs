@@ -3,18 +3,18 @@
 
 use crate::Host;
 
-/// One group, as its files are named.
+/// A control group in one hierarchy, by its folder.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ControlGroup {
-    /// Its folder, below the host's root.
+    /// Path of its folder, below the host's root.
     pub folder: String,
-    /// Of the unified hierarchy, whose files have other names.
+    /// Whether it belongs to the unified hierarchy (version 2), whose files have other names.
     pub unified: bool,
 }
 
 impl Host {
-    /// The groups that hold a process (`self` or a PID) where a controller may limit it, hierarchy by hierarchy, each
-    /// from the process's own outwards. None where they cannot be read.
+    /// The groups of a process (`self` or a PID) in which a controller may limit it, by hierarchy, each from the
+    /// process's own group outwards; empty if they cannot be read.
     #[must_use]
     pub fn control_groups(&self, process: &str, controller: &str) -> Vec<ControlGroup> {
         let mut all = Vec::new();

@@ -4,7 +4,7 @@ use crate::Host;
 use std::collections::HashMap;
 
 impl Host {
-    /// Busy and total clock ticks of each CPU since boot; empty where the kernel does not say.
+    /// Busy and total clock ticks of each CPU since boot; empty if the kernel does not report them.
     #[must_use]
     pub fn cpu_ticks(&self) -> HashMap<u32, (u64, u64)> {
         let text = self.read("proc/stat").unwrap_or_default();
@@ -17,8 +17,8 @@ fn parse(line: &str) -> Option<(u32, (u64, u64))> {
     Some((name.strip_prefix("cpu")?.parse().ok()?, ticks))
 }
 
-/// The name of a line, `cpu` or `cpuN`, with busy and total ticks: `NAME user nice system idle iowait irq softirq steal …`.
-/// What guests used is part of user's.
+/// Parses the name of a line, `cpu` or `cpuN`, with busy and total ticks: `NAME user nice system idle iowait irq
+/// softirq steal …`. Time of guests is contained in user time.
 #[must_use]
 pub fn busy_and_all(line: &str) -> Option<(&str, (u64, u64))> {
     let mut words = line.split_ascii_whitespace();

@@ -5,20 +5,20 @@ use crate::process::parse_list;
 use crate::{ControlGroup, Host};
 
 impl Host {
-    /// CPUs that are online, ascending; none where nobody says.
+    /// CPUs that are online, ascending; empty if unknown.
     #[must_use]
     pub fn online_cpus(&self) -> Vec<u32> {
         let list = self.line("sys/devices/system/cpu/online");
         list.map_or_else(Vec::new, |l| parse_list(&l))
     }
 
-    /// The CPUs that a process may bind itself to: those online that its control group has. All that are online
-    /// where no group limits it, or none can be read.
+    /// The CPUs that a process may bind itself to: the online ones that its control group permits; all online ones if
+    /// no group limits it, or none can be read.
     #[must_use]
     pub fn cpuset(&self, pid: u32) -> Vec<u32> {
         let online = self.online_cpus();
         let groups = self.control_groups(&pid.to_string(), "cpuset");
-        // A group without CPUs of its own has those of the next above it.
+        // A group without CPUs of its own has those of the nearest group above that has some.
         match groups.iter().find_map(|group| self.cpus_of_group(group)) {
             Some(cpus) => online.into_iter().filter(|c| cpus.contains(c)).collect(),
             None => online,

@@ -1,8 +1,8 @@
-//! Page faults as they happen, with address, thread, CPU and time: what the kernel's balancing makes of
-//! accesses when it takes away the right to a page for a moment ("hint faults"), beside the ordinary ones.
+//! Reads page faults as they happen, with address, thread, CPU and time: both the faults that automatic NUMA balancing
+//! causes by making pages inaccessible for a moment ("hint faults") and ordinary ones.
 //!
-//! On x86-64 a hint fault and the first touch of a page look the same to the processor (error code P = 0);
-//! which is which depends on whether the page was there (`nodewise-observe`). Copying on write has P = 1.
+//! On x86-64 the processor reports a hint fault and the first touch of a page in the same way (error code P = 0); they
+//! are told apart by whether the page was present before (`nodewise-observe`). Copying on write has P = 1.
 
 mod cost;
 mod read;
@@ -26,7 +26,7 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::Path;
 use std::time::Duration;
 
-/// Pages of a CPU's buffer, from what we would like down to what every user may lock.
+/// Pages of a CPU's buffer, from the preferred size down to what every user may lock.
 const BUFFER_PAGES: [usize; 3] = [256, 64, 16];
 const PID_CGROUP: libc::c_ulong = 4; // PERF_FLAG_PID_CGROUP
 
@@ -45,8 +45,8 @@ pub struct Fault {
     pub address: u64,
     /// Whether it was a write; `None` when the kernel does not say.
     pub write: Option<bool>,
-    /// Whether the page was there and readable, so that only the right to write was missing; `None` when
-    /// the kernel does not say.
+    /// Whether the page was present and readable, so that only the right to write was missing; `None` if the kernel
+    /// does not report it.
     pub protected: Option<bool>,
 }
 
@@ -71,7 +71,7 @@ pub enum Record {
         /// Id of the thread that ended.
         tid: u32,
     },
-    /// A thread has a name; `executed` when that is because the process runs another program now.
+    /// A thread got a name; `executed` if that is because the process now runs another program.
     Named {
         /// Id of the thread's process.
         pid: u32,
@@ -82,7 +82,7 @@ pub enum Record {
         /// All mappings are gone.
         executed: bool,
     },
-    /// A process mapped memory, or the kernel joined a new mapping to one beside it and tells of both.
+    /// A process mapped memory. If the kernel merged the new mapping with a neighbour, the record covers both.
     Mapped {
         /// Id of the process.
         pid: u32,
@@ -102,36 +102,36 @@ pub enum Record {
         /// Number of pages moved.
         pages: u64,
     },
-    /// This many records did not fit.
+    /// Number of records that were lost because a buffer was full.
     Lost(u64),
 }
 
-/// What can be seen.
+/// The processes whose faults are reported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
-    /// Everybody's faults: the reader leaves out whom it does not want.
+    /// All processes; the reader must filter.
     Everybody,
-    /// Those of a control group.
+    /// The processes of a control group.
     Group,
-    /// Those of given threads and whatever these start.
+    /// Given threads, and the threads and processes that they start.
     Threads,
 }
 
 /// Page faults being observed.
 pub struct Source {
     rings: Vec<Ring>,
-    /// Those that only write into the buffer of another.
+    /// Events without a buffer of their own, which write to another event's.
     further: Vec<OwnedFd>,
     faults: Vec<i32>,
     roles: HashMap<u64, Role>,
     scope: Scope,
     period: u64,
     running: bool,
-    /// Threads for which there were no descriptors left.
+    /// Number of threads that are not observed, as descriptors ran out.
     missed: usize,
 }
 
-/// What an event's records mean.
+/// The meaning of an event's records.
 #[derive(Clone, Debug)]
 enum Role {
     Fault,
@@ -139,7 +139,7 @@ enum Role {
     Moves(Tracepoint),
 }
 
-/// The tracepoints we know what to do with, where tracefs can be read.
+/// The tracepoints that we use, if tracefs can be read.
 struct Points {
     user: Option<Tracepoint>,
     kernel: Option<Tracepoint>,
@@ -157,7 +157,8 @@ impl Points {
 }
 
 impl Source {
-    /// Everybody's faults, CPU by CPU, one of `period`. Reads and writes apart where tracefs can be read.
+    /// Reports one of `period` faults of all processes, CPU by CPU. Distinguishes reads from writes if tracefs can be
+    /// read.
     ///
     /// # Errors
     /// As the kernel answers: `PermissionDenied` without `CAP_PERFMON` and with `perf_event_paranoid`
@@ -175,8 +176,8 @@ impl Source {
         Self::on_cpus(folder.as_raw_fd(), PID_CGROUP, Scope::Group, period)
     }
 
-    /// The faults of programs that the calling thread starts, and theirs, from their `exec` on. To be
-    /// called before.
+    /// The faults of programs that the calling thread starts afterwards, and of their descendants, from their `exec`
+    /// on.
     ///
     /// # Errors
     /// As the kernel answers: `PermissionDenied` with `perf_event_paranoid` above 2.
@@ -193,15 +194,15 @@ impl Source {
         {
             if source.sees_writes() {
                 let mut attributes = inherited(source.traced(&role), true);
-                // Without them faults in system calls are missed, and moves are counted by thread.
+                // Without them, faults inside system calls are missed, and moves must be counted by thread.
                 let _ = source.join(&mut attributes, 0, 0, &role);
             }
         }
         Ok(source)
     }
 
-    /// The faults of these threads and of what they start. Where descriptors do not suffice, of as many
-    /// as they do for: see [`Source::missed_threads`].
+    /// The faults of these threads and of the threads and processes that they start. If descriptors do not suffice,
+    /// some threads are left out: see [`Source::missed_threads`].
     ///
     /// # Errors
     /// As the kernel answers: `ESRCH` when none of them is left, `PermissionDenied`.
@@ -211,7 +212,7 @@ impl Source {
         Ok(source)
     }
 
-    /// Those of further threads, and of what they start, too.
+    /// Adds further threads, and what they start.
     ///
     /// # Errors
     /// As [`Source::of_threads`], when there are no others.
@@ -266,7 +267,7 @@ impl Source {
             source.trace(&Role::TracedFault(point), pid, flags)?;
         }
         if let Some(point) = points.moves {
-            // Without it the kernel's moves are counted by thread, from time to time.
+            // Without it, the kernel's moves are counted by thread, from time to time.
             let _ = source.trace(&Role::Moves(point), pid, flags);
         }
         Ok(source)
@@ -304,7 +305,7 @@ impl Source {
         each_cpu(|cpu| {
             let event = ring::open(attributes, pid, cpu, flags)?;
             let Some(ring) = rings.next() else {
-                return Ok(()); // a CPU that has just come
+                return Ok(()); // a CPU that has just come online
             };
             redirect(&event, ring.event())?;
             roles.insert(identifier(&event)?, role.clone());
@@ -318,7 +319,7 @@ impl Source {
         Ok(())
     }
 
-    /// One event a CPU does all: descriptors are few.
+    /// Uses one event per CPU for all purposes, as descriptors are scarce.
     fn add_thread(&mut self, tid: i32, on_exec: bool, point: Option<&Tracepoint>) -> io::Result<()> {
         let with = |source: &Self, role: &Role| {
             let mut attributes = following(inherited(source.traced(role), on_exec));
@@ -345,13 +346,13 @@ impl Source {
         Ok(())
     }
 
-    /// Whose faults there are.
+    /// The processes whose faults are reported.
     #[must_use]
     pub fn scope(&self) -> Scope {
         self.scope
     }
 
-    /// Whether reads and writes are told apart, and copying on write from the rest.
+    /// Whether reads are distinguished from writes, and copies on write from other faults.
     #[must_use]
     pub fn sees_writes(&self) -> bool {
         self.roles.values().any(|r| matches!(r, Role::TracedFault(_)))
@@ -363,20 +364,20 @@ impl Source {
         self.roles.values().any(|r| matches!(r, Role::Moves(_)))
     }
 
-    /// Threads that are not observed, for want of descriptors.
+    /// Number of threads that are not observed because descriptors ran out.
     #[must_use]
     pub fn missed_threads(&self) -> usize {
         self.missed
     }
 
-    /// One fault of this many is reported.
+    /// One of this number of faults is reported.
     #[must_use]
     pub fn period(&self) -> u64 {
         self.period
     }
 
-    /// Has one fault of `period` reported from now on; of threads that were started since the events were opened, each
-    /// has the period of its beginning.
+    /// From now on, one of `period` faults is reported. Threads that were created after the events were opened keep the
+    /// period that was set at their creation.
     pub fn set_period(&mut self, period: u64) {
         const SET_PERIOD: libc::c_ulong = 0x4008_2404; // PERF_EVENT_IOC_PERIOD
         let period = period.max(1);
@@ -389,7 +390,7 @@ impl Source {
         }
     }
 
-    /// Stops reporting faults, or starts again; the rest is reported as before, but of threads.
+    /// Stops or resumes reporting faults. Other records are reported in any case, except in a source of threads.
     pub fn set_running(&mut self, running: bool) {
         const ENABLE: libc::c_ulong = 0x2400; // PERF_EVENT_IOC_ENABLE
         const DISABLE: libc::c_ulong = 0x2401; // PERF_EVENT_IOC_DISABLE
@@ -408,7 +409,7 @@ impl Source {
         self.running
     }
 
-    /// Waits until a buffer is half full, or for so long; whether one is.
+    /// Waits until a buffer is half full, at most `limit`. Returns whether one is.
     pub fn wait(&self, limit: Duration) -> bool {
         let of = |ring: &Ring| libc::pollfd {
             fd: ring.event().as_raw_fd(),
@@ -417,7 +418,7 @@ impl Source {
         };
         let mut all: Vec<libc::pollfd> = self.rings.iter().map(of).collect();
         let (began, mut left) = (clock::monotonic(), limit);
-        // An event whose threads have all ended says so for ever; the others are waited for without it.
+        // An event whose threads have all ended is always ready; it is excluded, and the wait continues for the others.
         while poll(&mut all, left) && all.iter().all(|p| p.revents & libc::POLLIN == 0) {
             for ended in all.iter_mut().filter(|p| p.revents != 0) {
                 (ended.fd, ended.revents) = (-1, 0);
@@ -438,15 +439,15 @@ impl Source {
     }
 }
 
-/// Whether any has something to say before the time is over. An interruption ends the wait early, which is what
-/// the caller would want.
+/// Whether any descriptor is ready before the time is over. An interruption by a signal ends the wait early, as the
+/// caller would want.
 fn poll(descriptors: &mut [libc::pollfd], limit: Duration) -> bool {
     let limit = libc::timespec {
         tv_sec: limit.as_secs() as libc::time_t,
         tv_nsec: limit.subsec_nanos().into(),
     };
     let count = descriptors.len() as libc::nfds_t;
-    // SAFETY: so many descriptors lie there; the set of signals stays as it is.
+    // SAFETY: the array has as many entries as is said; the signal mask is unchanged.
     unsafe {
         libc::ppoll(
             descriptors.as_mut_ptr(),
@@ -475,7 +476,7 @@ fn attributes(kind: u32, config: u64, period: u64) -> perf_event_attr {
     attributes
 }
 
-/// For a thread and what it starts.
+/// The attributes for a thread and the threads and processes that it starts.
 fn inherited(mut attributes: perf_event_attr, on_exec: bool) -> perf_event_attr {
     attributes.set_inherit(1);
     attributes.set_disabled(u64::from(on_exec));
@@ -483,7 +484,7 @@ fn inherited(mut attributes: perf_event_attr, on_exec: bool) -> perf_event_attr 
     attributes
 }
 
-/// The same, telling of threads, names and mappings too.
+/// The attributes of an event that also reports threads, names and mappings.
 fn following(mut attributes: perf_event_attr) -> perf_event_attr {
     attributes.set_task(1);
     attributes.set_comm(1);
@@ -493,7 +494,7 @@ fn following(mut attributes: perf_event_attr) -> perf_event_attr {
     attributes
 }
 
-/// With faults in system calls where we may see them.
+/// Opens an event that includes faults inside system calls if we have the permission.
 fn permitted(attributes: &mut perf_event_attr, tid: i32, cpu: i32) -> io::Result<OwnedFd> {
     match ring::open(attributes, tid, cpu, 0) {
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied && attributes.exclude_kernel() == 0 => {

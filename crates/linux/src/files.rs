@@ -7,7 +7,7 @@ use std::path::Path;
 /// Replaces a file atomically. Links are followed; other than regular files (pipes, devices) are written to in place.
 ///
 /// # Errors
-/// It cannot be written; the file is as it was, and nothing is left beside it.
+/// An error of the file system; the file is unchanged then, and no temporary file is left.
 pub fn replace(file: &Path, text: &[u8]) -> std::io::Result<()> {
     if file.symlink_metadata().is_err() {
         return write_beside(file, text, None);

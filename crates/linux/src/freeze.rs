@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 /// Longest wait for threads to stop; threads in uninterruptible sleep stop only when they leave it.
 const PATIENCE: Duration = Duration::from_millis(500);
-/// If this process sends no heartbeat for so long, the watcher resumes the frozen process.
+/// If this process sends no heartbeat for this time, the watcher resumes the frozen process.
 const SILENCE: Duration = Duration::from_secs(10);
 const HEARTBEAT: Duration = Duration::from_secs(2);
 const ALIVE: u8 = b'+';
@@ -27,7 +27,7 @@ struct Watched {
     watcher: libc::pid_t,
     /// Time at which it was told to stop.
     since: Instant,
-    /// Stops with us, whoever stops us.
+    /// A thread that sends heartbeats; it stops together with us, whoever stops our process.
     heart: Option<JoinHandle<()>>,
 }
 
@@ -109,7 +109,8 @@ fn beat(pipe: Weak<OwnedFd>) -> JoinHandle<()> {
     })
 }
 
-/// A full pipe or a watcher that has ended needs no heartbeat.
+/// Sends a byte to the watcher. Errors are ignored: with a full pipe or a watcher that has ended no heartbeat is
+/// needed.
 fn tell(pipe: &OwnedFd, byte: u8) {
     let flags = libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT;
     // SAFETY: one byte of our own.
@@ -122,7 +123,7 @@ fn open(pid: u32) -> io::Result<OwnedFd> {
     if descriptor < 0 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: just opened, and nobody else has it.
+    // SAFETY: the descriptor was just opened and has no other owner.
     Ok(unsafe { OwnedFd::from_raw_fd(descriptor as RawFd) })
 }
 
@@ -143,7 +144,7 @@ fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
     if unsafe { libc::socketpair(libc::AF_UNIX, kind, 0, ends.as_mut_ptr()) } != 0 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: just opened, and nobody else has them.
+    // SAFETY: the descriptors were just opened and have no other owner.
     Ok(unsafe { (OwnedFd::from_raw_fd(ends[0]), OwnedFd::from_raw_fd(ends[1])) })
 }
 
@@ -158,7 +159,7 @@ fn watch(reading: &OwnedFd, process: &OwnedFd) -> io::Result<libc::pid_t> {
             }
         };
         if last != Some(DONE) {
-            // Nobody is left to hear of an error.
+            // An error cannot be reported any more.
             let _ = send(1, libc::SIGCONT);
         }
     };
@@ -166,7 +167,7 @@ fn watch(reading: &OwnedFd, process: &OwnedFd) -> io::Result<libc::pid_t> {
     unsafe { cleanup_process::start(c"nodewise-thaw", &kept, waits) }
 }
 
-/// The next byte, if one comes before the end and before it was silent for too long.
+/// The next byte; none if the pipe was closed, or no byte came in time.
 fn heard(from: RawFd) -> Option<u8> {
     let mut readable = libc::pollfd {
         fd: from,
@@ -240,7 +241,7 @@ mod tests {
         assert!(sleeper.is_stopped());
     }
 
-    /// A process that freezes another and does not thaw it; killed at last.
+    /// A process that freezes another, does not resume it, and is killed in the end.
     struct Freezer(libc::pid_t);
 
     impl Freezer {

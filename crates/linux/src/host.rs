@@ -54,7 +54,7 @@ impl Host {
         self.root.join("sys")
     }
 
-    /// Where what holds until the next start is noted.
+    /// The folder for notes that are valid until the next boot.
     #[must_use]
     pub fn run(&self) -> PathBuf {
         self.root.join("run")
@@ -73,7 +73,7 @@ impl Host {
     /// As the kernel answers.
     pub fn read(&self, below: &str) -> Result<String, ReadError> {
         let path = self.root.join(below);
-        // The kernel's files have no size to ask for, and most are small: two reads instead of seven system calls more.
+        // The kernel's files have no known size, and most are small: two reads instead of seven further system calls.
         let mut bytes = Vec::with_capacity(4096);
         let read = File::open(&path).and_then(|file| file.take(u64::MAX).read_to_end(&mut bytes));
         match read.map(|_| bytes) {
@@ -88,7 +88,7 @@ impl Host {
         self.read(below).ok().map(|text| text.trim().to_owned())
     }
 
-    /// Memory that programs can still have, bytes.
+    /// Memory that programs can still allocate, bytes.
     #[must_use]
     pub fn available_memory(&self) -> Option<u64> {
         let text = self.read("proc/meminfo").ok()?;

@@ -1,4 +1,4 @@
-//! Ends in good order on Ctrl-C: signals that would end us are taken while children run, and in between.
+//! Orderly end on Ctrl-C: signals that would end this process are accepted while children run, and between children.
 
 use crate::signals::{self, Signals};
 use std::cell::Cell;
@@ -8,14 +8,15 @@ use std::time::Duration;
 
 const ENDING: [i32; 3] = [signals::SIGHUP, signals::SIGINT, signals::SIGTERM];
 
-/// Signals that would end us, held back as long as this lives. Who holds it asks [`Interrupts::taken`] between two steps.
+/// Blocks the signals that would end this process, as long as this value lives. Its owner checks [`Interrupts::taken`]
+/// between two steps.
 pub struct Interrupts {
     signals: Signals,
     taken: Cell<Option<i32>>,
 }
 
 impl Interrupts {
-    /// Holds them back from here on. Call it before starting threads, or signals may reach those.
+    /// Blocks the signals from here on. Call it before starting threads, or signals may reach those.
     ///
     /// # Errors
     /// As the kernel answers.
@@ -27,7 +28,7 @@ impl Interrupts {
         })
     }
 
-    /// The signal that should have ended us, if one came.
+    /// The first signal that would have ended this process, if there was one.
     #[must_use]
     pub fn taken(&self) -> Option<i32> {
         while self.taken.get().is_none() {
@@ -37,8 +38,8 @@ impl Interrupts {
         self.taken.get()
     }
 
-    /// Runs a child to its end, and calls `look` every `pause` meanwhile. A signal goes on to the child; the terminal's
-    /// own have reached it already.
+    /// Runs a child to its end, and calls `look` every `pause` meanwhile. Signals are forwarded to the child, except
+    /// for those from the terminal, which it gets directly.
     ///
     /// # Errors
     /// The child cannot be started or waited for.

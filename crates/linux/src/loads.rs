@@ -1,9 +1,9 @@
-//! Loads as the processor samples them, with their address and what served them: Intel's load latency (PEBS), AMD's
-//! instruction-based sampling (IBS), by the kernel's event of each.
+//! Samples loads by the processor, with their address and the level that served them: Intel's load latency (PEBS) and
+//! AMD's instruction-based sampling (IBS), through the kernel's events for them.
 //!
-//! Never run on such hardware: what is read from sysfs and from records follows the kernel's documentation
-//! (perf_event_open(2), `Documentation/ABI/testing/sysfs-bus-event_source-devices-format`) and is held to texts and
-//! records of that form; opening, the buffer and its words are held to a software event of this kernel.
+//! Never run on such hardware. Parsing of sysfs and of records follows the kernel's documentation (perf_event_open(2),
+//! `Documentation/ABI/testing/sysfs-bus-event_source-devices-format`) and is tested on texts and records of that form;
+//! opening events and reading their buffer is tested with a software event of this kernel.
 
 mod decode;
 
@@ -18,11 +18,11 @@ use perf_event_open_sys::bindings::{
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 
-/// Loads of fewer cycles than this are served by caches nearby: they are not what is looked for.
+/// Loads that take fewer cycles than this were served by nearby caches and are not sampled.
 const CYCLES: u64 = 60;
-/// Samples a second and thread.
+/// Samples per second and thread.
 const RATE: u64 = 500;
-/// Pages of a thread's buffer: what we would like, what every user may lock for some threads.
+/// Pages of a thread's buffer: the preferred number, and the number that every user may lock for several threads.
 const BUFFER_PAGES: [usize; 2] = [16, 2];
 const DEVICES: &str = "sys/bus/event_source/devices";
 
@@ -40,7 +40,7 @@ pub struct Sampler {
 }
 
 impl Host {
-    /// How this processor samples loads; `None` where it does not, or shows it to nobody (virtual machines).
+    /// How this processor samples loads; `None` if it does not, or is not allowed to show it (virtual machines).
     #[must_use]
     pub fn load_sampler(&self) -> Option<Sampler> {
         ["cpu", "cpu_core"]
@@ -52,7 +52,7 @@ impl Host {
     fn load_latency(&self, device: &str) -> Option<Sampler> {
         let event = |name: &str| self.read(&format!("{DEVICES}/{device}/events/{name}")).ok();
         let [config, config1] = self.terms(device, event("mem-loads")?.trim())?;
-        // The threshold is the kernel's least one; a larger one leaves out what caches serve.
+        // The smallest threshold that the kernel permits would include loads served by caches; use a larger one.
         let threshold = self.field(device, "ldlat")?;
         let leader = event("mem-loads-aux").and_then(|text| self.terms(device, text.trim()));
         Some(Sampler {
@@ -82,7 +82,7 @@ impl Host {
         text.trim().parse().ok()
     }
 
-    /// `event=0xcd,umask=0x1,ldlat=3` as the words that the device's formats make of it.
+    /// Encodes `event=0xcd,umask=0x1,ldlat=3` as configuration words, by the device's formats.
     fn terms(&self, device: &str, text: &str) -> Option<[u64; 2]> {
         let mut words = [0, 0];
         for term in text.split(',') {
@@ -101,7 +101,7 @@ impl Host {
     }
 }
 
-/// Where a term's value goes.
+/// The bits that hold a term's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Field {
     /// 0: `config`; 1: `config1`.
@@ -120,7 +120,7 @@ impl Field {
         (first <= last && last < 64).then_some(Self { word, first, last })
     }
 
-    /// The words with this value in its place.
+    /// The configuration words with this value in the field's bits.
     fn put(self, mut words: [u64; 2], value: u64) -> [u64; 2] {
         let mask = u64::MAX >> (63 - (self.last - self.first)) << self.first;
         words[self.word] = words[self.word] & !mask | value << self.first & mask;
@@ -135,7 +135,7 @@ pub struct Loads {
 }
 
 impl Loads {
-    /// Those of a thread, wherever it runs, from now on.
+    /// Samples the loads of a thread from now on, wherever it runs.
     ///
     /// # Errors
     /// As the kernel answers: `ESRCH` when it has ended, `PermissionDenied`, `EMFILE`.
@@ -157,7 +157,7 @@ impl Loads {
         })
     }
 
-    /// Appends those since the last call.
+    /// Appends the loads since the last call.
     pub fn drain(&self, into: &mut Vec<Load>) {
         self.ring
             .drain(|kind, _, body| into.extend(decode::record(kind, body)));
@@ -189,7 +189,7 @@ impl Sampler {
     }
 }
 
-/// Without the kernel's own loads where we may not see those. IBS cannot leave them out, and is root's.
+/// Opens an event that excludes the kernel's own loads if we may not see them. IBS cannot exclude them, and needs root.
 fn permitted(attributes: &mut perf_event_attr, tid: i32, leader: Option<&OwnedFd>) -> io::Result<OwnedFd> {
     let leader = leader.map_or(-1, AsRawFd::as_raw_fd);
     match ring::open_in_group(attributes, tid, -1, leader, 0) {

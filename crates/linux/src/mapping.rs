@@ -6,8 +6,8 @@ use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, AtomicU64};
 
-/// A file mapped `MAP_SHARED`. Others write to it at any time, so it is seen as atomic words. It keeps no
-/// descriptor: there may be thousands of it.
+/// A file mapped `MAP_SHARED`. Other processes may write to it at any time, so it is accessed as atomic words. It keeps
+/// no descriptor open, as there may be thousands of these.
 pub struct SharedFile {
     path: PathBuf,
     base: *mut libc::c_void,
@@ -52,7 +52,7 @@ impl SharedFile {
         Ok(shared)
     }
 
-    /// Maps what the file, opened to be read, has grown by since; whatever is at its path by now.
+    /// Extends the mapping to the present size of the file that is now at its path, for reading.
     ///
     /// # Errors
     /// The file cannot be opened or mapped, or is no regular one.
@@ -120,7 +120,7 @@ impl Drop for SharedFile {
     }
 }
 
-/// Blocks for all of the file, so that a full disk is an error here and not a SIGBUS later.
+/// Allocates disk blocks for the whole file, so that a full disk is an error here instead of a SIGBUS later.
 fn allocate(file: &File, bytes: u64) -> io::Result<()> {
     let length = libc::off_t::try_from(bytes).map_err(io::Error::other)?;
     // SAFETY: takes no pointers.

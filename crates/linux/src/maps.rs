@@ -11,9 +11,9 @@ pub struct Area {
     pub end: u64,
     /// Four letters: `rw-p`, with `s` where it is shared.
     pub permissions: String,
-    /// From which byte of the file on.
+    /// Offset in the file, bytes.
     pub offset: u64,
-    /// The file: device and inode, as `stat` has them; zeros where there is none.
+    /// The file's device and inode, as `stat` reports them; zeros if it is no file mapping.
     pub file: (u64, u64),
     /// The file's path, a name in brackets, or nothing.
     pub name: String,

@@ -1,7 +1,6 @@
-//! Markers by which a program tells an emulator that watches it where counting starts and stops.
+//! Markers by which a program tells an emulator where counting starts and stops.
 //!
-//! Anywhere else they are a no-op and a load. The mirror of `runtime/emulator/mark.h`; other
-//! architectures than x86-64 have none.
+//! Without such an emulator they are a no-op and a load. Mirror of `runtime/emulator/mark.h`; only x86-64 has them.
 
 use std::os::unix::process::CommandExt;
 use std::process::Command;
@@ -21,7 +20,7 @@ pub fn end() {
     mark::<{ MAGIC + END }>();
 }
 
-/// Lets `command` begin to be counted right before its `exec`, if nothing is added to be done there.
+/// Starts counting right before `command`'s `exec`; no further pre-exec action may be added after this one.
 pub fn before_exec(command: &mut Command) {
     let apply = || {
         begin();

@@ -16,7 +16,7 @@ pub fn create(name: &CStr) -> io::Result<File> {
     if descriptor < 0 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: the descriptor is new and nobody else's.
+    // SAFETY: the descriptor was just opened and has no other owner.
     Ok(unsafe { File::from_raw_fd(descriptor) })
 }
 

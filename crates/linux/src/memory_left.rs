@@ -3,18 +3,18 @@
 use crate::{ControlGroup, Host};
 
 impl Host {
-    /// Bytes that this process can still have: of the whole host, within its control groups, and of what its own limits
-    /// (`ulimit -v`, `ulimit -d`) leave. Nothing limits it where the kernel does not say so.
+    /// Bytes that this process can still allocate: the least of the host's available memory, the limits of its control
+    /// groups, and its own limits (`ulimit -v`, `ulimit -d`). Limits that the kernel does not report are ignored.
     #[must_use]
     pub fn memory_left(&self) -> u64 {
         let host_wide = self.available_memory().unwrap_or(u64::MAX);
-        // A limit on any group above counts too; they are named as inside and as outside of a container.
+        // Limits of all outer groups count, too. Group names are tried as seen inside and outside of a container.
         let groups = self.control_groups("self", "memory");
         let groups = groups.iter().filter_map(|group| self.left_in(group));
         groups.chain(self.own_limits()).fold(host_wide, u64::min)
     }
 
-    /// What the memory limit of a group leaves; nothing is said where it has none.
+    /// The remainder of a group's memory limit; none if it has no limit.
     fn left_in(&self, group: &ControlGroup) -> Option<u64> {
         let number = |file: &str| {
             self.line(&format!("{}/{file}", group.folder))?
@@ -28,7 +28,7 @@ impl Host {
         Some(number(limit)?.saturating_sub(number(usage).unwrap_or(0)))
     }
 
-    /// What the process's own limits leave, where it has any.
+    /// The remainders of the process's own limits, if it has any.
     fn own_limits(&self) -> impl Iterator<Item = u64> {
         let text = |file| self.read(file).unwrap_or_default();
         let (limits, status) = (text("proc/self/limits"), text("proc/self/status"));

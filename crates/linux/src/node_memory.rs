@@ -8,7 +8,7 @@ use std::io;
 const HUGE: usize = 2 << 20;
 const PAGE: usize = 4096;
 
-/// Anonymous memory, zeros at first, aligned to huge pages and asking for them. It lies nowhere until
+/// Anonymous memory, initially zero, aligned to huge pages and with a request for them. It is allocated on a node when
 /// it is populated.
 pub struct NodeMemory {
     mapping: *mut libc::c_void,
@@ -56,7 +56,7 @@ impl NodeMemory {
         })
     }
 
-    /// Lets its pages come from this node and no other.
+    /// Makes its pages be allocated on this node only.
     ///
     /// # Errors
     /// The kernel refuses: no such node, not allowed here, or a container's filter.
@@ -118,7 +118,7 @@ impl NodeMemory {
     /// The memory as 64-bit words, for writing.
     #[must_use]
     pub fn words_mut(&mut self) -> &mut [u64] {
-        // SAFETY: as for `words`, and borrowed by nobody else.
+        // SAFETY: as for `words`; the exclusive borrow rules out others.
         unsafe { std::slice::from_raw_parts_mut(self.base, self.bytes / 8) }
     }
 }

@@ -94,9 +94,9 @@ impl Pagemap {
         File::open(format!("/proc/{pid}/pagemap")).map(Self)
     }
 
-    /// Calls `there` with the number of every page in memory among `count` pages from page `first` on.
-    /// Pages protected to be sampled count as being there. From Linux 6.7 it costs as much as there are pages
-    /// in memory, before as much as there are pages.
+    /// Calls `there` with the number of every page in memory among `count` pages from page `first` on. Pages that are
+    /// protected for sampling count as being in memory. From Linux 6.7 on, the cost is proportional to the pages in
+    /// memory, before that to `count`.
     ///
     /// # Errors
     /// The process has ended.
@@ -114,7 +114,7 @@ impl Pagemap {
         Ok(())
     }
 
-    /// Whether unused addresses cost nothing.
+    /// Whether unused addresses cost no time, as from Linux 6.7 on.
     #[must_use]
     pub fn leaps(&self) -> bool {
         self.scan(0, 1, PRESENT, &mut [Region::default()]).is_some()
@@ -146,8 +146,8 @@ impl Pagemap {
         Ok(())
     }
 
-    /// Runs of pages in memory, and the page from which on there may be more; `None` where the kernel does
-    /// not do that, or the process has ended.
+    /// Runs of pages in memory, and the page at which to continue; `None` if the kernel does not support this, or the
+    /// process has ended.
     fn scan(&self, first: u64, end: u64, wanted: u64, found: &mut [Region]) -> Option<(usize, u64)> {
         let mut scan = Scan {
             size: size_of::<Scan>() as u64,
@@ -173,7 +173,7 @@ impl Pagemap {
         })
     }
 
-    /// Calls `seen` with every page's number and entry, those of which nothing is known left out.
+    /// Calls `seen` with the number and entry of every page, except for those without information.
     ///
     /// # Errors
     /// The process has ended.

@@ -20,20 +20,20 @@ pub enum PageStatus {
     Fault,
     /// Any other error number of the kernel.
     Other(i32),
-    /// The kernel gave up before it reached the page, or reported nothing; query its node again.
-    Unsaid,
+    /// The kernel stopped before it reached the page, or reported nothing; query its node again.
+    Unreported,
 }
 
 /// Move pages that only this process maps (include/uapi/linux/mempolicy.h).
 const MPOL_MF_MOVE: libc::c_int = 2;
-/// No node and no negated error number.
+/// A value that is neither a node nor a negated error number.
 const UNSAID: i32 = i32::MIN;
 
 impl PageStatus {
     fn of(status: i32) -> Self {
         match u32::try_from(status) {
             Ok(node) => Self::On(node),
-            Err(_) if status == UNSAID => Self::Unsaid,
+            Err(_) if status == UNSAID => Self::Unreported,
             Err(_) => match -status {
                 libc::ENOENT => Self::Absent,
                 libc::EBUSY => Self::Busy,
@@ -104,8 +104,8 @@ pub fn query(pid: u32, addresses: &[u64]) -> Result<Vec<PageStatus>, CallError> 
     error.map_or(Ok(statuses), Err)
 }
 
-/// Moves the pages at these addresses to one node; pages that other processes map too stay. An error
-/// of the whole call comes with what was said before it.
+/// Moves the pages at these addresses to one node; pages that other processes map too stay. An error of the whole call
+/// is returned with the statuses that were reported before it.
 #[must_use]
 pub fn move_to(pid: u32, addresses: &[u64], node: u32) -> (Vec<PageStatus>, Option<CallError>) {
     call(pid, addresses, Some(&vec![node as i32; addresses.len()]))
@@ -132,7 +132,7 @@ fn call(pid: u32, addresses: &[u64], nodes: Option<&[i32]>) -> (Vec<PageStatus>,
 
 /// Reads a byte of each page, as the process itself might. That resolves the protection of a page marked for
 /// sampling, which kernels up to 6.1 report as absent. Pages that cannot be read are left as they are.
-pub fn let_go(pid: u32, addresses: &[u64]) {
+pub fn unprotect(pid: u32, addresses: &[u64]) {
     const AT_ONCE: usize = 1024;
     let (mut byte, mut left) = ([0u8; AT_ONCE], addresses);
     while !left.is_empty() {
@@ -147,7 +147,7 @@ pub fn let_go(pid: u32, addresses: &[u64]) {
         let read = unsafe {
             libc::process_vm_readv(pid as libc::pid_t, &local, 1, remote.as_ptr(), part.len() as _, 0)
         };
-        // It stops at the first that it cannot read.
+        // The kernel stops at the first page that cannot be read.
         let done = usize::try_from(read).unwrap_or(0);
         left = &left[part.len().min(done + 1)..];
     }
@@ -160,8 +160,8 @@ fn one_byte(address: u64) -> libc::iovec {
     }
 }
 
-/// The kernel's own migration, one call and one thread: every page on the i-th of `from` goes to the
-/// i-th of `to`, in ascending order of nodes. Gives how many pages it could not move.
+/// The kernel's own migration, in one call and one thread: every page on the i-th node of `from` goes to the i-th of
+/// `to`, in ascending order of nodes. Returns the number of pages that could not be moved.
 ///
 /// # Errors
 /// The process is gone or not ours, or a node is not allowed to it.
@@ -213,8 +213,8 @@ mod tests {
     fn letting_pages_go_changes_nothing_and_passes_over_what_is_not_there() {
         let (memory, mut addresses) = own_pages(1500);
         addresses.insert(700, 0x1000);
-        let_go(std::process::id(), &addresses);
-        let_go(u32::MAX >> 2, &addresses);
+        unprotect(std::process::id(), &addresses);
+        unprotect(u32::MAX >> 2, &addresses);
         assert!(memory.iter().all(|b| *b == 1));
     }
 
@@ -227,7 +227,7 @@ mod tests {
         assert_eq!(query(u32::MAX >> 2, &addresses), Err(CallError::Gone));
         let (statuses, error) = move_to(std::process::id(), &addresses, 1000);
         assert_eq!(error, Some(CallError::NotAllowed));
-        assert_eq!(statuses, [PageStatus::Unsaid]);
+        assert_eq!(statuses, [PageStatus::Unreported]);
     }
 
     proptest! {

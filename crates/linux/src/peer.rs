@@ -7,7 +7,7 @@ use std::os::unix::net::UnixStream;
 /// The process that connected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Peer {
-    /// Its number as this process sees it; 0 when it lies outside our namespace.
+    /// Its process id as seen by this process; 0 if it is outside our PID namespace.
     pub pid: u32,
     /// Effective user id of the peer.
     pub uid: u32,

@@ -59,15 +59,15 @@ pub enum Record {
     Lost(u64),
 }
 
-/// Samples the programs that the calling thread starts, and theirs, from their `exec` on.
+/// Samples the CPU time of programs that the calling thread starts, and of their descendants, from their `exec` on.
 pub struct Sampler {
     rings: Vec<Ring>,
     sees_kernel: bool,
 }
 
 impl Sampler {
-    /// Samples `frequency` times in a second of CPU time. To be called by the thread that starts the
-    /// program, before.
+    /// Samples `frequency` times per second of CPU time. Call it in the thread that starts the program, before it does
+    /// so.
     ///
     /// # Errors
     /// As the kernel answers: `PermissionDenied` by `kernel.perf_event_paranoid`.

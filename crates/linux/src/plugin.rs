@@ -25,7 +25,7 @@ impl PluginError {
     }
 }
 
-/// What one thread did to one page; mirrors `nodewise_cell`.
+/// Accesses of one thread to one page; mirrors `nodewise_cell`.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C)]
 pub struct Cell {
@@ -39,7 +39,7 @@ pub struct Cell {
     pub thread: u32,
 }
 
-/// What a library gets to decide from; see the header for each field.
+/// The input of a library's policy; the header documents each field.
 #[derive(Clone, Copy, Debug)]
 #[allow(missing_docs)] // the header's words
 pub struct Input<'a> {

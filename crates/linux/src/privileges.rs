@@ -6,7 +6,7 @@ use std::io;
 const VERSION_3: u32 = 0x2008_0522;
 const PR_CAP_AMBIENT: i32 = 47;
 const PR_CAP_AMBIENT_CLEAR_ALL: libc::c_ulong = 4;
-/// The kernel's last: nobody gives way to us.
+/// The highest niceness of the kernel: no other process yields to us.
 const NICEST: i32 = 19;
 
 #[repr(C)]
@@ -15,8 +15,8 @@ struct Header {
     pid: i32,
 }
 
-/// Gives up all capabilities of this thread and of those it starts, and the way to new ones. The user stays who it
-/// is. Call it before starting other threads.
+/// Gives up all capabilities of this thread and of threads that it starts, and the ability to gain new ones. The user
+/// id stays. Call it before starting other threads.
 ///
 /// # Errors
 /// As the kernel answers; then some may be left.
@@ -41,15 +41,15 @@ pub fn give_up() -> io::Result<()> {
     }
 }
 
-/// Lets this thread, and those it starts, run only when nobody else wants to.
-pub fn stand_back() {
-    give_way(NICEST);
+/// Makes this thread, and those it starts, run only when no other thread wants the CPU.
+pub fn run_when_idle() {
+    set_niceness(NICEST);
 }
 
-/// Lets this thread, and those it starts, have at least this niceness: where all CPUs are busy, one of 10 gets a tenth of
-/// one beside a thread of the usual priority.
-pub fn give_way(niceness: i32) {
-    // SAFETY: takes numbers alone. To be nicer is always allowed. No error is told apart from -1, which is less.
+/// Gives this thread, and those it starts, at least this niceness. On busy CPUs, a thread of niceness 10 gets a tenth
+/// of the time of one with the usual niceness.
+pub fn set_niceness(niceness: i32) {
+    // SAFETY: passes only numbers. Raising niceness is always allowed. An error reads as -1, which is lower.
     unsafe {
         if libc::getpriority(libc::PRIO_PROCESS, 0) < niceness {
             libc::setpriority(libc::PRIO_PROCESS, 0, niceness);
@@ -66,7 +66,7 @@ mod tests {
     fn nothing_is_left_and_nothing_comes_back() {
         let after = std::thread::spawn(|| {
             give_up().unwrap();
-            give_way(10);
+            set_niceness(10);
             let nice = |stat: String| {
                 stat.rsplit(") ")
                     .next()
@@ -77,8 +77,8 @@ mod tests {
                     .to_owned()
             };
             assert_eq!(nice(Host::default().read("proc/thread-self/stat").unwrap()), "10");
-            stand_back();
-            give_way(10);
+            run_when_idle();
+            set_niceness(10);
             let text = Host::default().read("proc/thread-self/status").unwrap();
             let stat = Host::default().read("proc/thread-self/stat").unwrap();
             (text, stat)

@@ -104,7 +104,7 @@ fn open_event(kind: u32, config: u64) -> io::Result<()> {
 }
 
 fn close(descriptor: libc::c_long) -> io::Result<()> {
-    // SAFETY: the descriptor was just opened here and nobody else has it.
+    // SAFETY: the descriptor was just opened and has no other owner.
     answer(unsafe { libc::close(descriptor as libc::c_int) }.into())?;
     Ok(())
 }

@@ -93,7 +93,7 @@ pub struct Task {
     pub cpu: u32,
     /// CPU time so far, nanoseconds.
     pub cpu_ns: u64,
-    /// Time so far for which it could have run and had no CPU, nanoseconds; 0 where the kernel does not say.
+    /// Time so far for which it was runnable but had no CPU, nanoseconds; 0 if the kernel does not report it.
     pub waited_ns: u64,
 }
 
@@ -115,7 +115,7 @@ impl Task {
     }
 }
 
-/// What a process has and has used at one moment.
+/// Resources of a process at one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Usage {
     /// Number of its threads.
@@ -126,11 +126,11 @@ pub struct Usage {
     pub resident: u64,
 }
 
-/// The text of `stat`, taken apart (proc(5)).
+/// The fields of `stat` (proc(5)).
 struct Stat<'a> {
     id: &'a str,
     name: &'a str,
-    /// From the third on.
+    /// The fields from the third one on.
     fields: Vec<&'a str>,
 }
 
@@ -146,7 +146,7 @@ impl<'a> Stat<'a> {
         })
     }
 
-    /// A field by the number that proc(5) gives it.
+    /// A field by its number in proc(5).
     fn number(&self, field: usize) -> Option<u64> {
         self.fields.get(field - 3)?.parse().ok()
     }
@@ -216,7 +216,7 @@ impl Host {
         Ok(names.iter().filter_map(task).collect())
     }
 
-    /// The node that the kernel's balancing prefers for a thread; `None` where it has none yet, or does not say.
+    /// The node that the kernel's balancing prefers for a thread; `None` if it has none yet, or does not report it.
     #[must_use]
     pub fn preferred_node(&self, pid: u32, tid: u32) -> Option<u32> {
         self.scheduler_figure(pid, tid, "numa_preferred_nid")?
@@ -233,8 +233,8 @@ impl Host {
         line.rsplit(':').next()?.trim().parse().ok()
     }
 
-    /// These processes and those that descend from them now, as far as their memory may be looked at: those that
-    /// are given first, then their children.
+    /// These processes and their present descendants, as far as we may inspect their memory: first the given ones, then
+    /// their children.
     #[must_use]
     pub fn with_descendants(&self, pids: &[u32]) -> Vec<u32> {
         let parent = |pid: u32| Some((self.status(pid).ok()?.parent, pid));

@@ -10,13 +10,13 @@ const SECOND_INTERFACE: u32 = 9;
 /// An emulator that was asked for its version.
 #[derive(Clone, Debug)]
 pub struct Qemu {
-    /// Where it lies, or its name on the path.
+    /// Path of the program, or its name if it is on the search path.
     pub program: PathBuf,
-    /// What it calls itself: `QEMU emulator` for whole machines, `qemu-x86_64` and the like in user mode.
+    /// The name that it prints: `QEMU emulator` for system emulation, `qemu-x86_64` and the like for user mode.
     pub name: String,
-    /// As it writes it: `7.2.22`.
+    /// The version that it prints: `7.2.22`.
     pub version: String,
-    /// Its first two numbers.
+    /// Major and minor version.
     pub release: (u32, u32),
 }
 
@@ -35,13 +35,13 @@ impl Qemu {
         }))
     }
 
-    /// Which build of a plugin it loads.
+    /// The version of the plugin interface, which decides the plugin to load.
     #[must_use]
     pub fn interface(&self) -> u32 {
         if self.release.0 >= SECOND_INTERFACE { 2 } else { 1 }
     }
 
-    /// Whether it was built to load any.
+    /// Whether it was built with support for plugins.
     #[must_use]
     pub fn loads_plugins(&self) -> bool {
         let help = answer(&self.program, "--help").ok().flatten();
@@ -49,7 +49,7 @@ impl Qemu {
     }
 }
 
-/// What it prints; `None` if it fails.
+/// The program's output; `None` if it fails.
 fn answer(program: &Path, question: &str) -> io::Result<Option<String>> {
     let output = Command::new(program)
         .arg(question)

@@ -162,11 +162,11 @@ impl Drop for Held {
     }
 }
 
-/// What is known of the setting while it is ours: a delay, a least and a most each, milliseconds.
+/// The contents of the note: three settings, each of delay, minimum and maximum, milliseconds.
 #[derive(Clone, Copy)]
 struct Note {
     before: [u32; 3],
-    /// Before the latest, whose writing may have been cut short.
+    /// The setting before the latest one, whose writing may have been interrupted.
     earlier: [u32; 3],
     latest: [u32; 3],
 }
@@ -174,7 +174,7 @@ struct Note {
 const NOTE_BYTES: usize = 36;
 
 impl Note {
-    /// `None` where nothing is held. Makes no more than a system call.
+    /// Reads the note; `None` if there is none. Makes a single system call.
     fn read(file: &File) -> Option<Self> {
         let mut bytes = [0; NOTE_BYTES];
         file.read_exact_at(&mut bytes, 0).ok()?;
@@ -196,7 +196,7 @@ impl Note {
         file.write_all_at(&bytes, 0)
     }
 
-    /// Whether these values are our own work, be it half done: the least is 1 in between.
+    /// Whether these values were written by us, possibly in part: the minimum is 1 during a change.
     fn explains(&self, values: [u32; 3]) -> bool {
         (0..3).all(|i| {
             values[i] == self.latest[i] || values[i] == self.earlier[i] || (i == 1 && values[i] == 1)
@@ -204,7 +204,7 @@ impl Note {
     }
 }
 
-/// The note, locked until the last of its owners has ended.
+/// Opens and locks the note; the lock lasts until the last of its owners has ended.
 fn lock(folder: &Path) -> io::Result<File> {
     std::fs::create_dir_all(folder)?;
     let path = folder.join("nodewise-scan");
@@ -224,10 +224,10 @@ fn lock(folder: &Path) -> io::Result<File> {
     Err(io::Error::new(io::ErrorKind::WouldBlock, taken))
 }
 
-/// In the keeper, which has the pipe as 0 and the note as 1: the end of the pipe is its parent's.
+/// Runs in the keeper, which has the pipe as descriptor 0 and the note as 1: the pipe is closed when its parent ends.
 fn wait_and_restore(files: &[CString; 3], writes: &[(CString, String)]) {
-    // SAFETY: system calls on our own memory and descriptors; a failure of any leaves nothing better to do
-    // than to go on. The note's descriptor is never closed.
+    // SAFETY: system calls on our own memory and descriptors; there is no useful reaction to an error of these. The
+    // note's descriptor is never closed.
     unsafe {
         let mut byte = 0_u8;
         libc::read(0, (&raw mut byte).cast(), 1);
@@ -244,7 +244,7 @@ fn wait_and_restore(files: &[CString; 3], writes: &[(CString, String)]) {
     }
 }
 
-/// A file's number, by system calls alone; 0 if there is none.
+/// The number in a file, by system calls alone; 0 if there is none.
 fn number(file: &CStr) -> u32 {
     let mut digits = [0_u8; 16];
     // SAFETY: a name that ends in a zero, and room for as much as is asked for.

@@ -77,9 +77,9 @@ pub fn send(pid: u32, number: i32) {
     unsafe { libc::kill(pid as libc::pid_t, number) };
 }
 
-/// Makes a write beyond the limit on file sizes (`ulimit -f`) an error, where it would end us by SIGXFSZ. A handler
-/// is set rather than the signal ignored: what we start gets the default action back, as if we were not there. Where
-/// somebody has ignored the signal for us (Python does), it stays ignored, here and in what we start.
+/// Makes a write beyond the limit on file sizes (`ulimit -f`) an error, where SIGXFSZ would end the process. It sets a
+/// handler rather than ignoring the signal, as programs that we start get the default action back. If the signal was
+/// already ignored (as Python does), it stays ignored, here and in programs that we start.
 pub fn survive_file_limit() {
     extern "C" fn nothing(_: libc::c_int) {}
     // SAFETY: an all-zero action is a valid place for the old one; the new one's handler does nothing.

@@ -1,16 +1,16 @@
-//! Soft-dirty bits: after they are cleared, the next write to each page of a process faults, once (Linux,
-//! Documentation/admin-guide/mm/soft-dirty.rst). Who writes which page can so be seen of memory that was touched long
-//! before. The program notices nothing but the time: system calls into such pages fault like other writes.
+//! Soft-dirty bits: after they are cleared, the next write to each page of a process faults once (Linux,
+//! Documentation/admin-guide/mm/soft-dirty.rst). This shows which thread writes which page, also for memory that was
+//! touched long before. The program only notices the time: system calls that write to such pages fault in the same way.
 
 use crate::Host;
 use crate::pagemap::Pagemap;
 use std::io;
 use std::time::{Duration, Instant};
 
-/// Whether this kernel keeps these bits.
+/// Whether this kernel supports these bits.
 #[must_use]
 pub fn works() -> bool {
-    // Written, so it is there, and dirty since it was made.
+    // The page was just written, so it is present, and dirty since its creation.
     let page = std::hint::black_box(Box::new([1u8; 4096]));
     let number = page.as_ptr().addr() as u64 >> 12;
     let mut dirty = false;
@@ -23,7 +23,7 @@ pub fn works() -> bool {
     seen.is_ok() && dirty
 }
 
-/// Whether a process looks at its own bits, as garbage collectors do: for these they must not be cleared.
+/// Whether a process reads its own bits, as garbage collectors do; then they must not be cleared.
 #[must_use]
 pub fn is_used_by(host: &Host, pid: u32) -> bool {
     let folder = format!("proc/{pid}/fd");
@@ -34,7 +34,8 @@ pub fn is_used_by(host: &Host, pid: u32) -> bool {
     })
 }
 
-/// Clears the bits of a process; how long that took: meanwhile it can neither map memory nor have a page fault handled.
+/// Clears the bits of a process. Returns how long that took, since the process can neither map memory nor have a page
+/// fault handled meanwhile.
 ///
 /// # Errors
 /// No such process, or another user's.

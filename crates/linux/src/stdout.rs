@@ -1,15 +1,15 @@
 //! Whether standard output was open when this process began.
 //!
-//! Rust's start-up opens `/dev/null` in the place of a standard descriptor that is closed, and whatever is written there
-//! succeeds. Afterwards that cannot be told from a `/dev/null` that the user asked for, so it is looked at before, among
-//! the executable's initialisers, which the loader calls ahead of `main`.
+//! Rust's start-up code opens `/dev/null` in place of a closed standard descriptor, and writes to it succeed.
+//! Afterwards this cannot be distinguished from a `/dev/null` that the user asked for. So the check is made earlier, in
+//! an initialiser of the executable, which the loader calls before `main`.
 
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 
 static CLOSED: AtomicBool = AtomicBool::new(false);
 
-/// Whether there was no standard output: what is written to it since goes nowhere.
+/// Whether there was no standard output, so that output is lost.
 #[must_use]
 pub fn was_closed() -> bool {
     CLOSED.load(Relaxed)

@@ -35,7 +35,7 @@ impl Host {
         self.number("proc/sys/kernel/yama/ptrace_scope").unwrap_or(0)
     }
 
-    /// The memory controller of control groups: which version it lives in.
+    /// The cgroup version that the memory controller is in.
     #[must_use]
     pub fn memory_cgroup(&self) -> Option<u32> {
         let unified = self.line("sys/fs/cgroup/cgroup.controllers");

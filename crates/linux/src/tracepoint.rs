@@ -3,13 +3,13 @@
 use crate::Host;
 use std::collections::HashMap;
 
-/// Where a kernel has tracefs when nobody mounted it elsewhere.
+/// The usual mount points of tracefs.
 const USUAL: [&str; 2] = ["sys/kernel/tracing", "sys/kernel/debug/tracing"];
 
 /// A tracepoint of the kernel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tracepoint {
-    /// What `perf_event_open` calls it.
+    /// Its number for `perf_event_open`.
     pub id: u64,
     fields: HashMap<String, (usize, usize)>,
 }

@@ -1,18 +1,20 @@
-//! Samples accesses to pages of a running process without the kernel's NUMA balancing: a page is set aside for a moment, so that
-//! the next access to it, read or write, of any thread, is a page fault (Linux 6.8: `UFFDIO_MOVE`; Documentation/admin-guide/mm/userfaultfd.rst).
-//! The fault itself is seen like any other, by [`crate::faults`]; here it is only brought about.
+//! Samples accesses to pages of a running process without the kernel's NUMA balancing: a page is set aside (moved out
+//! of its place) for a moment, so that the next access to it by any thread, read or write, is a page fault. Needs Linux
+//! 6.8 (`UFFDIO_MOVE`; Documentation/admin-guide/mm/userfaultfd.rst). This module only causes the faults;
+//! [`crate::faults`] reads who caused them.
 //!
-//! The process is made to open the descriptor and to map a small area (`ptrace`). Its threads wait while a page is put back,
-//! in system calls as well. What is done to the memory meanwhile — forks, `munmap`, `mremap`, `madvise`, `mprotect` — keeps its meaning.
-//! A process of its own keeps the pages, so that nothing is lost when this one is killed; if *that* is killed (by name, as it
-//! takes no signal) threads wait for ever for pages that are aside at that moment.
+//! By `ptrace`, the process is made to open the descriptor and to map a small area. Its threads wait while a page is
+//! put back, also inside system calls. Changes that the process makes to its memory meanwhile (forks, `munmap`,
+//! `mremap`, `madvise`, `mprotect`) keep their meaning. A separate process, the keeper, holds the pages, so that
+//! nothing is lost when this process is killed. The keeper has all signals blocked; if it is killed all the same
+//! (SIGKILL), threads that access a page which is aside at that moment wait for ever.
 
 mod abi;
-mod aside;
+mod injected;
 mod injection;
-mod inside;
 mod keeper;
 mod mappings;
+mod set_aside;
 #[cfg(test)]
 mod tests;
 mod thread_ends;
@@ -25,42 +27,44 @@ use std::io::{self, Read, Write};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::FileExt;
 
-/// Bytes of a huge page.
+/// Size of a huge page in bytes.
 pub const HUGE: u64 = 2 << 20;
-/// Bytes of a small one.
+/// Size of a small page in bytes.
 pub const SMALL: u64 = 4 << 10;
-/// The number of threads among which one is chosen to be interrupted.
+/// The largest number of threads that are examined when one is chosen to be interrupted.
 const MOST_LOOKED_AT: usize = 64;
-/// How often a thread is chosen.
+/// How many threads are tried, as the chosen one may end first.
 const TRIES: u32 = 8;
-/// The code of the instruction `syscall`.
+/// The machine code of the instruction `syscall`.
 const SYSTEM_CALL: [u8; 2] = [0x0f, 0x05];
 
-/// What to sample at once: pages that are there, of a private anonymous mapping that can be read and written.
+/// One sampling request: present pages of one private, anonymous, readable and writable mapping, and for how long they
+/// are set aside.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Window {
-    /// Address of the range in which the pages lie, a whole mapping: the first access to a page of it that is not there ends the window.
+    /// Address of the mapping that holds the pages. The first access to a page of it that is not present ends the
+    /// window.
     pub start: u64,
-    /// Bytes of the range.
+    /// Size of the mapping in bytes.
     pub bytes: u64,
-    /// Bytes of each page, [`SMALL`] or [`HUGE`].
+    /// Size of each page in bytes, [`SMALL`] or [`HUGE`].
     pub page_bytes: u64,
-    /// How long pages stay aside that are not accessed.
+    /// After how many milliseconds a page is put back that no thread accessed.
     pub milliseconds: u64,
-    /// How many pages are set aside.
+    /// How many entries of `pages` are used.
     pub count: u64,
     /// The addresses of these pages, ascending.
     pub pages: [u64; Self::MOST],
 }
 
 impl Window {
-    /// The largest number of pages at once.
+    /// The largest number of pages in a window.
     pub const MOST: usize = 32;
-    /// The largest number of huge ones.
+    /// The largest number of pages in a window of huge pages.
     pub const MOST_HUGE: usize = 8;
 
-    /// Without the pages in which these addresses lie.
+    /// The same window without the pages that contain one of these addresses.
     #[must_use]
     pub fn without(mut self, addresses: &[u64]) -> Self {
         let pages = self.pages;
@@ -83,30 +87,32 @@ impl Window {
     }
 }
 
-/// What became of a window.
+/// The result of a window.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Reply {
-    /// The error's number if nothing was sampled.
+    /// The error number if nothing was sampled, else 0.
     error: u64,
     /// Pages that were set aside.
-    pub aside: u64,
-    /// Pages that Linux did not let us: shared with another process, pinned, or gone.
+    pub set_aside: u64,
+    /// Pages that were not set aside: Linux refused (shared with another process, pinned or not present), or the keeper
+    /// did.
     pub refused: u64,
     /// Pages that were not accessed while they were aside.
     pub untouched: u64,
-    /// Places for pages that cannot be used any more, since the attachment.
+    /// Slots that cannot be used any more, since the process was attached.
     pub lost: u64,
-    /// CPU time that it took in the process that keeps the pages, nanoseconds; about as much goes to the system calls of our thread.
+    /// CPU time of the keeper, nanoseconds. The system calls of our thread inside the process take about as much again.
     pub cpu_ns: u64,
-    /// What threads waited for pages, and for the window's end, nanoseconds.
+    /// How long threads waited for pages and for the window's end, nanoseconds.
     pub waited_ns: u64,
-    /// 1 if it ended early: a page that was not there was accessed, or the memory's map changed.
+    /// 1 if the window ended early: a thread accessed a page that was not present, or the process changed its mappings.
     pub cut_short: u64,
-    /// 1 if a process of several threads moved memory (`mremap`) again before it was known that no other move was under way.
-    pub together: u64,
-    /// 1 if a page was put back in one of several places in which it could belong by these.
-    pub doubtful: u64,
+    /// 1 if a process of several threads moved memory (`mremap`) again before the previous move was known to be
+    /// complete.
+    pub concurrent_moves: u64,
+    /// 1 if such concurrent moves left several places where a page could belong, and one of them was chosen.
+    pub ambiguous_place: u64,
 }
 
 impl Reply {
@@ -128,8 +134,8 @@ impl Reply {
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Refusal {
-    /// `CAP_SYS_PTRACE` is missing, the process is traced by another, or it may not open the descriptor: processes of users without that
-    /// capability need `vm.unprivileged_userfaultfd=1`.
+    /// `CAP_SYS_PTRACE` is missing, another process traces this one, or the process may not open the descriptor:
+    /// without that capability it needs `vm.unprivileged_userfaultfd=1`.
     NotPermitted,
     /// Linux is older than 6.8.
     OldKernel,
@@ -139,11 +145,11 @@ pub enum Refusal {
     Not64Bit,
     /// None of its threads could be interrupted.
     NotInterrupted,
-    /// It may map no more memory.
+    /// The process has reached a limit on mapped memory.
     NoMemory,
     /// The process has ended.
     Gone,
-    /// The kernel refuses for another reason.
+    /// The kernel refused for another reason.
     Other(io::Error),
 }
 
@@ -163,21 +169,21 @@ impl Refusal {
     }
 }
 
-/// Where to enter a process.
+/// The thread to interrupt, and what must be known to make system calls with it.
 #[derive(Clone, Copy, Debug)]
 struct Place {
     pid: u32,
     tid: u32,
     instruction: u64,
     filtered: bool,
-    /// `/proc/PID/maps`, filled up with zeros.
+    /// The path `/proc/PID/maps`, padded with zeros.
     maps: [u8; 32],
 }
 
-/// Whether this kernel can do it, and we may.
+/// Checks that this kernel has the needed features of userfaultfd and that we may use them.
 ///
 /// # Errors
-/// It cannot, or we may not.
+/// The kernel lacks them, or we lack the privileges.
 pub fn works() -> Result<(), Refusal> {
     match keeper::probe() {
         0 => Ok(()),
@@ -185,7 +191,8 @@ pub fn works() -> Result<(), Refusal> {
     }
 }
 
-/// A process whose pages can be set aside. When dropped, all is put back first, and the process is as it was.
+/// A process whose pages can be set aside. Dropping it puts all pages back and removes our thread and memory from the
+/// process.
 #[derive(Debug)]
 pub struct Sampler {
     commands: Option<File>,
@@ -195,10 +202,10 @@ pub struct Sampler {
 }
 
 impl Sampler {
-    /// Enters a process.
+    /// Starts a keeper, which interrupts a thread of the process and starts one of ours there.
     ///
     /// # Errors
-    /// It cannot be entered; it goes on as if nothing had been tried.
+    /// The process cannot be entered; it continues unchanged.
     pub fn attach(host: &Host, pid: u32) -> Result<Self, Refusal> {
         for _ in 1..TRIES {
             match Self::enter(host, pid) {
@@ -228,7 +235,7 @@ impl Sampler {
             .write(true)
             .open(format!("/proc/{pid}/mem"))?;
         let kept = [commands.as_raw_fd(), replying.as_raw_fd(), memory.as_raw_fd()];
-        // SAFETY: it makes system calls and uses memory that there is.
+        // SAFETY: the closure only makes system calls and uses memory that is already allocated.
         let keeper = unsafe {
             cleanup_process::start(c"nodewise-keeper", &kept, || keeper::run(&place, &mut buffer))
         }?;
@@ -246,7 +253,7 @@ impl Sampler {
         self.busy
     }
 
-    /// Opens a window; a reply will come when it is over. None may be open.
+    /// Opens a window; [`Sampler::reply`] has the result when it is over. No other window may be open.
     ///
     /// # Errors
     /// The keeper has ended.
@@ -264,7 +271,7 @@ impl Sampler {
             .flat_map(|w| w.to_ne_bytes())
             .collect();
         let commands = self.commands.as_mut().ok_or(io::ErrorKind::BrokenPipe)?;
-        commands.write_all(&bytes)?; // less than a pipe takes in one piece
+        commands.write_all(&bytes)?; // shorter than PIPE_BUF: written at once
         self.busy = true;
         Ok(())
     }
@@ -292,24 +299,24 @@ impl Sampler {
         let mut next = || words.next().unwrap_or_default();
         Ok(Reply {
             error: next(),
-            aside: next(),
+            set_aside: next(),
             refused: next(),
             untouched: next(),
             lost: next(),
             cpu_ns: next(),
             waited_ns: next(),
             cut_short: next(),
-            together: next(),
-            doubtful: next(),
+            concurrent_moves: next(),
+            ambiguous_place: next(),
         })
     }
 }
 
 impl Drop for Sampler {
     fn drop(&mut self) {
-        // It puts everything back when the pipe of commands is closed, and ends.
+        // The keeper puts everything back and ends when the pipe of commands is closed.
         self.commands = None;
-        // SAFETY: our own child's id, which is waited for here only.
+        // SAFETY: the id of our own child, which is waited for nowhere else.
         unsafe { libc::waitpid(self.keeper, std::ptr::null_mut(), 0) };
     }
 }
@@ -329,13 +336,14 @@ fn place(host: &Host, pid: u32) -> io::Result<Place> {
     })
 }
 
-/// Whether the system calls of a thread are filtered, as in most containers.
+/// Whether a seccomp filter restricts the thread's system calls, as in most containers.
 fn filtered(status: &str) -> bool {
     let mode = status.lines().find_map(|line| line.strip_prefix("Seccomp:"));
     mode.is_some_and(|mode| mode.trim() != "0")
 }
 
-/// A thread that takes an interruption best: one that waits for a lock, since Linux lets that wait go on; or one that computes.
+/// The thread that an interruption disturbs least: one that waits for a lock (Linux restarts that wait), else one that
+/// computes, else the main thread.
 fn thread(host: &Host, pid: u32) -> io::Result<u32> {
     let tids = host
         .names(&format!("proc/{pid}/task"))
@@ -364,7 +372,7 @@ fn thread(host: &Host, pid: u32) -> io::Result<u32> {
         .ok_or_else(|| io::ErrorKind::NotFound.into())
 }
 
-/// Where the process has the instruction `syscall`: in the code that the kernel gives to every process.
+/// An address of the instruction `syscall` in the process: one in the vDSO, which the kernel maps into every process.
 fn instruction(host: &Host, pid: u32) -> io::Result<u64> {
     let maps = host.maps(pid).map_err(io::Error::other)?;
     let area = maps

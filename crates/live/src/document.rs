@@ -55,7 +55,7 @@ struct Stalls {
     refused: u64,
 }
 
-/// A figure of the first interval with samples and of the last.
+/// A figure at the first interval with samples and at the last one.
 #[derive(Serialize)]
 struct Ends<T> {
     first: Option<T>,
@@ -68,7 +68,7 @@ struct Budget {
     used: f64,
     seconds: f64,
     seconds_per_gb: f64,
-    /// Of a call that moves pages.
+    /// Duration of the longest call that moved pages, seconds.
     longest_call_seconds: f64,
 }
 

@@ -30,7 +30,7 @@ impl LiveError {
         }
     }
 
-    /// There are no scans whose period could be set.
+    /// The chosen sensor causes its own faults, so the kernel's scan period has no effect.
     pub(crate) fn without_scans() -> Self {
         Self {
             message: "there are no scans: accesses are sampled by userfaultfd; leave it out, or --sensor hint-faults".to_owned(),
@@ -55,7 +55,7 @@ impl LiveError {
         Self::new(text)
     }
 
-    /// The same, prefixed by what was being done.
+    /// The same error, prefixed by what was being done.
     pub(crate) fn context(doing: &str, error: &(dyn Error + 'static)) -> Self {
         Self::new(format!("{doing}: {}", Self::chain(error)))
     }
@@ -74,7 +74,7 @@ macro_rules! from {
 from!(
     nodewise_machine::MachineError,
     nodewise_observe::Error,
-    nodewise_observe::faults::NotHere,
+    nodewise_observe::faults::Unavailable,
     nodewise_placement::PolicyError,
     nodewise_store::Error
 );

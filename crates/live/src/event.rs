@@ -105,7 +105,7 @@ impl<'a> Decided<'a> {
 }
 
 impl Run<'_> {
-    /// As pages of this process.
+    /// The run as a range of pages of this process.
     #[must_use]
     pub fn of(&self, pid: u32) -> MovedPages {
         MovedPages {
@@ -190,7 +190,7 @@ mod tests {
         assert_eq!(pages, [2, 1, 1]);
     }
 
-    /// Writes down what it hears, and fails at a word.
+    /// Records the events that it receives, and fails at a given word.
     struct Listener(Arc<Mutex<Vec<String>>>, &'static str);
 
     impl Subscriber for Listener {

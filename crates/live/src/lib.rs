@@ -1,17 +1,18 @@
 //! The live loop: observe running programs, decide which pages and threads are to move, move them.
 //!
-//! **Purpose.** A [`Session`] is built from [`Options`] and a [`Target`]: a command that the caller starts, processes
-//! that run, or a control group. Each [`Session::turn`] takes in what hint faults sampled
-//! (`nodewise_observe::faults`), and once an interval asks the controller (`nodewise_control`) which pages move and,
-//! the thread scheduler which nodes threads get ([`Options::move_threads`]). What happens is told to
-//! [`Subscriber`]s as typed [`Event`]s; the profile ([`Recording`]) and the metrics file ([`Metrics`]) are two of
-//! them, and the command line adds its own.
+//! **Purpose.** A [`Session`] is built from [`Options`] and a [`Target`]: a command that the caller starts, running
+//! processes, or a control group. Each [`Session::turn`] reads the page faults that were sampled
+//! (`nodewise_observe::faults`). Once an interval it asks the controller (`nodewise_control`) which pages move and,
+//! with [`Options::move_threads`], the thread scheduler which nodes threads get. [`Subscriber`]s are told of it as
+//! typed [`Event`]s; the profile ([`Recording`]) and the metrics file ([`Metrics`]) are two of them, and the command
+//! line adds its own.
 //!
-//! [`ThreadFollower`] does the reverse for a command under a map: its pages are placed, its threads are sent to them.
+//! [`ThreadFollower`] serves a command that runs under a placement: its pages stay where they were placed, and each
+//! thread is moved to the node of the data that it works on.
 //!
-//! **Constraints.** Nothing here reads arguments or writes to a terminal. What a session changes of the kernel's
-//! settings is put back when it is dropped, and by a process that survives it when it is killed; threads get their
-//! affinity masks back at the end, under AsymSched if that is asked for.
+//! **Constraints.** Nothing here reads arguments or writes to a terminal. Kernel settings that a session changes are
+//! restored when it is dropped, and by a watchdog process when it is killed. Threads get their affinity masks back at
+//! the end; under AsymSched only if that is asked for.
 //!
 //! **Non-goals.** Starting programs under a placement (the command line with `nodewise_enforce`); serving a page.
 

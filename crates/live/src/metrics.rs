@@ -1,5 +1,5 @@
-//! Metrics file for Prometheus in text format, read by node_exporter's textfile collector; so no port is opened by a
-//! privileged process.
+//! Metrics file for Prometheus in text format, read by node_exporter's textfile collector: a privileged process need
+//! not open a port.
 
 use crate::event::{Event, Subscriber};
 use crate::status::{Locality, Status};
@@ -48,7 +48,7 @@ impl Subscriber for Metrics {
     }
 }
 
-/// The file is removed, because stale figures would be taken for current ones.
+/// Removes the file, because stale figures would be taken for current ones.
 impl Drop for Metrics {
     fn drop(&mut self) {
         if self.written && self.file.is_file() {
@@ -207,7 +207,7 @@ impl Figures {
     }
 }
 
-/// A label's value, as the format has it.
+/// Escapes a label's value as the text format requires.
 fn quoted(text: &str) -> String {
     text.replace('\\', "\\\\")
         .replace('"', "\\\"")

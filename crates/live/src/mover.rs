@@ -45,7 +45,7 @@ impl Mover {
         }
     }
 
-    /// How long the longest call took that moved pages.
+    /// Duration of the longest call that moved pages.
     pub fn longest_call(&self) -> Duration {
         match self {
             Self::Linux(linux) => linux.longest_call(),
@@ -53,7 +53,7 @@ impl Mover {
         }
     }
 
-    /// Moves since the last call whose result the kernel did not report.
+    /// Moves since the last such query whose result the kernel did not report.
     pub fn take_hidden(&mut self) -> HashSet<PageNumber> {
         match self {
             Self::Linux(linux) => linux.take_hidden(),

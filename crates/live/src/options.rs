@@ -47,12 +47,12 @@ pub struct Options {
     pub observe: f64,
     /// Rate limit of moves, MB (10⁶ bytes) per second.
     pub rate_limit: Option<f64>,
-    /// Number of samples from which on a page is judged.
+    /// A page is judged only if it has at least this many samples.
     pub minimum_samples: u32,
     /// Base-2 logarithm of the decision's page size in base pages; `None`: huge pages where the kernel makes them by
     /// itself.
     pub page_shift: Option<u32>,
-    /// What brings about the samples.
+    /// The mechanism that makes accesses fault, so that they are sampled.
     pub sensor: Sensor,
     /// The kernel's NUMA scan period during the session, for all processes.
     pub scan_period: Option<Duration>,
@@ -62,7 +62,8 @@ pub struct Options {
     pub dry_run: bool,
     /// Whether and how threads are bound to nodes.
     pub move_threads: ThreadMoves,
-    /// Whether the command's threads were bound at its start; then bound threads are not the program's own choice.
+    /// Whether the command's threads were bound when it was started; if so, bound threads are not taken for the
+    /// program's own choice.
     pub bound: bool,
     /// Whether threads get their original affinity masks back at the end.
     pub restore: bool,
@@ -90,7 +91,7 @@ impl Default for Options {
 }
 
 impl Options {
-    /// Huge pages are decided on whole where the kernel makes them by itself.
+    /// The default page size of decisions: huge pages where the kernel makes them by itself, else base pages.
     pub(crate) fn page_shift(&self) -> u32 {
         let always = || nodewise_enforce::Host::this(&[]).is_ok_and(|h| h.huge == HugePages::Always);
         self.page_shift.unwrap_or_else(|| if always() { 9 } else { 0 })

@@ -17,7 +17,7 @@ use std::time::Duration;
 /// A subscriber that writes the session as a profile.
 pub struct Recording {
     folder: PathBuf,
-    /// Until the session ends.
+    /// None once the session has ended.
     open: Option<Open>,
     /// The profile is complete, and the user has not been told yet.
     written: bool,
@@ -65,7 +65,7 @@ impl Recording {
         })
     }
 
-    /// Where the profile goes.
+    /// The folder that the profile is written to.
     #[must_use]
     pub fn folder(&self) -> &Path {
         &self.folder

@@ -1,9 +1,11 @@
-//! Finds out which thread of a placed program works on which data while it runs, and sends it there.
+//! Role detection: while a placed program runs, finds out which thread works on which data, and moves it to that data's
+//! node.
 //!
-//! A map says on which nodes data is; which thread works on it may be another one in each run. So a *look* clears the
-//! soft-dirty bits of the process: the next write to each page faults once, and the kernel reports who it was. Threads
-//! that write mostly to memory on one node belong there ([`nodewise_control::roles`]). The first look comes as soon as
-//! the program has threads that work; further ones watch whether that changes, ever more rarely while it does not.
+//! A placement says on which nodes data is, but which thread works on it may differ from run to run. A *look* therefore
+//! clears the soft-dirty bits of the process: the next write to each page faults once, and the kernel reports which
+//! thread it was. A thread that writes mostly to memory of one node belongs there ([`nodewise_control::roles`]). The
+//! first look comes as soon as the program has several threads at work. Later ones detect changes; the interval between
+//! them doubles while nothing changes.
 
 mod places;
 mod process;
@@ -13,41 +15,41 @@ use nodewise_linux::faults::{Record, Source};
 use nodewise_linux::mempolicy::nodes_of_pages;
 use nodewise_linux::{Host, affinity, soft_dirty};
 use nodewise_profile::BASE_PAGE_SHIFT;
-use places::{Places, Seated};
+use places::{BoundThread, Places};
 use process::{DRAIN, Process};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-/// Longest time for which writes are watched before threads are sent.
+/// Longest duration of a look.
 const LOOK: Duration = Duration::from_secs(1);
-/// How long the last threads are waited for, before those that are known are sent.
-const PATIENCE: Duration = Duration::from_millis(100);
-/// From when on threads of which nothing is known make room for those that are known.
-const MAKES_ROOM: Duration = Duration::from_millis(500);
-/// Faults whose pages are looked up at a time.
+/// How long a look waits for the last threads to show a role before it moves those whose role is known.
+const WAIT_FOR_ROLES: Duration = Duration::from_millis(100);
+/// From this duration on, threads of unknown role may be moved away to make room for threads of known role.
+const DISPLACE_AFTER: Duration = Duration::from_millis(500);
+/// The largest number of faults whose pages are looked up in one step.
 const AT_ONCE: usize = 4096;
 
-/// What following threads came to.
+/// Totals of role detection for a command.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FollowedThreads {
-    /// Looks at who writes what.
+    /// Number of looks at the writes of a process.
     pub looks: u32,
-    /// Threads of which it was seen on which node their data is.
+    /// Number of threads whose data was found to be on one node.
     pub known: usize,
-    /// How often a thread was sent to another node.
+    /// Number of moves of a thread to another node.
     pub moves: u32,
-    /// From the start of the program's first further thread until all but one were known.
+    /// Time from the start of the program's second thread until the roles of all threads but one were known.
     pub found_after: Option<Duration>,
-    /// CPU time that looks have cost the program at most, estimated.
+    /// Upper estimate of the CPU time that looks cost the program.
     pub cost: Duration,
-    /// CPU time of the processes looked at, when they were last.
+    /// CPU time of the processes, as of the last time each was examined.
     pub cpu: Duration,
-    /// Why some process was not looked at.
+    /// The reason if some process was not looked at.
     pub refused: Option<String>,
 }
 
-/// Follows the threads of one command.
+/// Detects the roles of one command's threads and moves them.
 pub struct ThreadFollower<'a> {
     table: &'a Table,
     places: Places,
@@ -58,16 +60,17 @@ pub struct ThreadFollower<'a> {
     processes: BTreeMap<u32, Process>,
     look: Option<Look>,
     known: BTreeSet<u32>,
-    /// Why a process that has ended was not looked at.
+    /// The reason if a process that has ended was not looked at.
     why: Option<&'static str>,
     found: FollowedThreads,
 }
 
 impl<'a> ThreadFollower<'a> {
-    /// For what the calling thread starts next, placed by `table` and reporting in `folder`.
+    /// Prepares for the command that the calling thread starts next, which is placed by `table` and reports in
+    /// `folder`.
     ///
     /// # Errors
-    /// What is missing, and how to get it.
+    /// One line: what is missing, and how to get it.
     pub fn new(table: &'a Table, folder: PathBuf) -> Result<Self, String> {
         if !soft_dirty::works() {
             return Err("this kernel does not tell who writes to a page (CONFIG_MEM_SOFT_DIRTY)".into());
@@ -93,7 +96,7 @@ impl<'a> ThreadFollower<'a> {
         })
     }
 
-    /// To be called again after the pause that it returns, while the command runs.
+    /// Does what is due. Call it again after the returned pause, while the command runs.
     pub fn step(&mut self) -> Duration {
         let now = Instant::now();
         self.source.drain(&mut self.records);
@@ -113,7 +116,7 @@ impl<'a> ThreadFollower<'a> {
         self.begin(now)
     }
 
-    /// What it came to, when the command has ended.
+    /// The totals, once the command has ended.
     #[must_use]
     pub fn finish(mut self) -> FollowedThreads {
         self.forget(|_| false);
@@ -124,7 +127,7 @@ impl<'a> ThreadFollower<'a> {
         self.found
     }
 
-    /// Settles the accounts of processes that have ended.
+    /// Drops processes that have ended, and adds their CPU time to the totals.
     fn forget(&mut self, is_alive: impl Fn(u32) -> bool) {
         self.processes.retain(|pid, process| {
             let keep = is_alive(*pid);
@@ -136,7 +139,7 @@ impl<'a> ThreadFollower<'a> {
         });
     }
 
-    /// Begins a look at a process for which it is time.
+    /// Begins a look at a process if one is due and can be paid for. Returns the pause until the next step.
     fn begin(&mut self, now: Instant) -> Duration {
         let running = PlacedObjects::of_running(&self.folder, self.table);
         self.forget(|pid| running.iter().any(|objects| objects.pid == pid));
@@ -159,7 +162,7 @@ impl<'a> ThreadFollower<'a> {
             };
             if let Some(why) = own {
                 self.found.refused = Some(why.into());
-                process.never();
+                process.exclude();
                 continue;
             }
             self.source.set_running(true);
@@ -173,15 +176,15 @@ impl<'a> ThreadFollower<'a> {
                 Err(error) => {
                     self.source.set_running(false);
                     self.found.refused = Some(format!("its soft-dirty bits cannot be cleared: {error}"));
-                    process.never();
+                    process.exclude();
                 }
             }
         }
         pause.clamp(DRAIN, Duration::from_secs(1))
     }
 
-    /// Sends the threads of a process to the data that they were seen to use; whether all of them are known that are at
-    /// work.
+    /// Moves the threads of a process to the nodes of the data that they were seen to write. Returns whether the roles
+    /// of all threads but one are known.
     fn decide(&mut self, look: &Look, now: Instant) -> bool {
         let (table, pid) = (self.table, look.objects.pid);
         let Some(process) = self.processes.get_mut(&pid) else {
@@ -195,7 +198,8 @@ impl<'a> ThreadFollower<'a> {
                 _ => None,
             })
             .collect();
-        // Where the memory is decides, not where it is wanted: what was touched first stays behind a thread that goes.
+        // The actual node of a page decides, not its node in the placement: pages that were touched before they were
+        // placed stay where they are.
         let seen = &faults[..faults.len().min(AT_ONCE)];
         let addresses: Vec<u64> = seen.iter().map(|(_, address)| *address).collect();
         let nodes = nodes_of_pages(pid, &addresses).unwrap_or_default();
@@ -209,23 +213,23 @@ impl<'a> ThreadFollower<'a> {
         process.keep(&threads);
         let tids = threads.iter().map(|t| t.tid);
         let known: Vec<u32> = tids.filter(|tid| process.is_fresh(*tid)).collect();
-        // The main thread often only waits.
+        // One unknown thread is permitted: the main thread often only waits.
         let settled = known.len() + 1 >= threads.len();
         if settled && !known.is_empty() {
             self.found.found_after.get_or_insert(process.age(now));
         }
         self.known.extend(known);
         let age = now.duration_since(look.since);
-        if !settled && age < PATIENCE {
+        if !settled && age < WAIT_FOR_ROLES {
             return false;
         }
-        // A thread that made room would have to stay where it went for a second.
-        if !settled && age < MAKES_ROOM {
-            threads.iter_mut().for_each(Seated::stay_if_unknown);
+        // Threads of unknown role keep their place at first: one that makes room cannot be moved again for a second.
+        if !settled && age < DISPLACE_AFTER {
+            threads.iter_mut().for_each(BoundThread::stay_if_unknown);
         }
         let moves = self.places.moves(&threads);
         if !moves.is_empty() && PlacedObjects::binds_threads_now(&self.folder, pid) {
-            return true; // it has begun to bind them itself
+            return true; // the program has begun to bind its threads itself
         }
         for (tid, cpu) in moves {
             if affinity::bind(tid, &[cpu]).is_ok() {
@@ -237,13 +241,13 @@ impl<'a> ThreadFollower<'a> {
     }
 }
 
-/// Whether a process has our library: one that was killed leaves its report, and another may have its number by now.
+/// Whether a process has loaded our library. A killed process leaves its report behind, and its id may be in use again.
 fn is_placed(host: &Host, pid: u32) -> bool {
     let maps = host.read(&format!("proc/{pid}/maps")).unwrap_or_default();
     maps.contains("libnodewise-preload")
 }
 
-/// A look under way.
+/// A look that is under way.
 struct Look {
     since: Instant,
     objects: PlacedObjects,

@@ -70,7 +70,7 @@ pub struct Session {
     subscribers: Subscribers,
 }
 
-/// The observer of the control loop: the tracker.
+/// Adapts the tracker to the control loop's interface for observers.
 struct Observation(Tracker);
 
 impl Session {
@@ -89,7 +89,7 @@ impl Session {
         let policy = migration_policy(&options.policy, &topology.machine)?;
         let dry = options.dry_run || topology.pretended;
         let status = Status::new(options, &topology, policy.name(), shift, dry);
-        // Whose period is asked for, those are to be the samples.
+        // A scan period was given, so the user wants the kernel's hint faults as the samples.
         let wanted = match (options.sensor, options.scan_period) {
             (Sensor::Auto, Some(_)) => Sensor::HintFaults,
             (Sensor::Userfaultfd, Some(_)) => return Err(LiveError::without_scans()),
@@ -159,7 +159,7 @@ impl Session {
         self.tell_of_threads();
     }
 
-    /// Follows the command, which has been started.
+    /// Observes the command, which has just been started.
     pub fn follow(&mut self, pid: u32) {
         self.watch.follow(pid);
     }
@@ -201,7 +201,7 @@ impl Session {
         }
     }
 
-    /// Runs the loop for some hundredths of a second.
+    /// Runs the loop for at most 50 ms or so.
     pub fn turn(&mut self) {
         if self.watch.wait_until_due(LOOK) || clock::monotonic() >= self.decides_at {
             self.look();
@@ -274,7 +274,7 @@ impl Session {
         }
     }
 
-    /// Queries the node of pages that have just faulted, and detects moves by others.
+    /// Queries the nodes of pages that have just faulted, and detects moves that we did not make.
     fn take_in(&mut self, process: u16, touches: &[Touched]) {
         let shift = BASE_PAGE_SHIFT + self.status.page_shift;
         let Some(pid) = self.watch.pid(process) else {
@@ -306,7 +306,7 @@ impl Session {
         self.set_homes(pid, homes, &fresh);
     }
 
-    /// Sets the homes of pages; new pages had none before.
+    /// Records the home nodes of pages. `fresh`: pages that had no home before.
     fn set_homes(&mut self, pid: u32, homes: BTreeMap<PageNumber, NodeId>, fresh: &[PageNumber]) {
         let tracker = &mut self.observation.0;
         let mut elsewhere = Vec::new();
@@ -417,7 +417,7 @@ impl Session {
         self.observation.0.settle();
         let began = self.began;
         let mut now = || clock::nanoseconds(clock::monotonic().saturating_sub(began));
-        let mut mover = TimedActuator::new(self.mover.actuator()); // has a budget of its own
+        let mut mover = TimedActuator::new(self.mover.actuator()); // moving has its own budget
         let turn = run_interval(&mut self.controller, &mut now, &mut self.observation, &mut mover);
         let moving = mover.cpu;
         self.watch.charge_upkeep(cpu_time().saturating_sub(cpu + moving));
@@ -442,11 +442,11 @@ impl Session {
             return;
         };
         let (cpu, now) = (clock::own_cpu_time(), clock::monotonic() - self.began);
-        let turned = threads.step(now, &self.topology, &self.watch.processes());
+        let result = threads.step(now, &self.topology, &self.watch.processes());
         self.watch.charge_upkeep(clock::own_cpu_time() - cpu);
-        for full in &turned.full {
+        for full in &result.full {
             let Some(process) = self.watch.known_number(full.application) else {
-                continue; // never sampled: it has no accesses to be told by
+                continue; // never sampled, so its accesses are unknown
             };
             if let Mover::Linux(linux) = &mut self.mover {
                 linux.set_process(process, full.application);
@@ -457,9 +457,9 @@ impl Session {
             let bytes = arrived * (BASE_PAGE_SIZE << self.status.page_shift);
             threads.moved_whole(full.application, outcome.took_ns, bytes);
         }
-        let full = turned.full.iter().map(|f| f.application);
-        for pid in turned.moved.into_iter().chain(full) {
-            // Earlier counts are from another node.
+        let full = result.full.iter().map(|f| f.application);
+        for pid in result.moved.into_iter().chain(full) {
+            // Earlier counts were made on another node.
             if let Some(process) = self.watch.known_number(pid) {
                 self.observation.0.forget(pages_of_process(process));
             }

@@ -13,7 +13,7 @@ use nodewise_profile::PageNumber;
 use std::collections::HashSet;
 use std::time::Duration;
 
-/// Sample counts of an interval: from the page's home, and in all.
+/// Sample counts of an interval: those from the page's home node, and all.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Locality {
     local: u64,
@@ -72,7 +72,8 @@ pub struct Status {
     pub held: Held,
     /// Total time that processes were stopped, if they are stopped for moves.
     pub stalls: Option<Stalls>,
-    /// How long the longest call took that moved pages: threads that access a page on its way wait no longer.
+    /// Duration of the longest call that moved pages; a thread that accesses a page during its move waits no longer
+    /// than that.
     pub longest_call: Duration,
     /// Processes that are balanced.
     pub processes: usize,
@@ -155,7 +156,7 @@ impl Status {
         }
     }
 
-    /// Counts a sample; whether it was from the page's home.
+    /// Counts a sample. `local`: it came from the page's home node.
     pub(crate) fn sampled(&mut self, page: PageNumber, local: bool) {
         self.current.local += u64::from(local);
         self.current.all += 1;

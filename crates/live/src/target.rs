@@ -26,7 +26,7 @@ impl Target {
     /// A control group of version 2, by its folder or its name below `/sys/fs/cgroup`.
     ///
     /// # Errors
-    /// There is none.
+    /// There is no such group.
     pub fn group(path: &Path) -> Result<Self, LiveError> {
         let below = Path::new(GROUPS).join(path.strip_prefix("/").unwrap_or(path));
         let found = [path.to_owned(), below]
@@ -40,7 +40,7 @@ impl Target {
         })
     }
 
-    /// Those of them that run already, with their children.
+    /// The target's processes that already run, with their children.
     pub(crate) fn running(&self, host: &Host) -> Vec<u32> {
         match self {
             Self::Command(_) => Vec::new(),
@@ -52,7 +52,7 @@ impl Target {
         }
     }
 
-    /// Observes them; a command is to be started next, by this thread.
+    /// Begins to observe the target; a command is started next, by this thread.
     pub(crate) fn watch(&self, host: &Host, share: f64, sensor: Sensor) -> Result<Watch, LiveError> {
         Ok(match self {
             Self::Command(_) => Watch::of_command(host, share, sensor)?,
@@ -69,7 +69,7 @@ impl Target {
             Self::Group(folder) => {
                 let watch = Watch::of_group(host, folder, share, sensor)?;
                 for pid in watch.processes() {
-                    // One that has ended meanwhile is none of the group's.
+                    // A process that has ended meanwhile no longer belongs to the group.
                     may_move(pid)?;
                 }
                 watch
@@ -78,8 +78,8 @@ impl Target {
     }
 }
 
-/// Whether a process may be observed; the kernel requires the same permission for moving its pages. False: there is
-/// no such process, or it has no memory of its own.
+/// Whether a process may be observed, for which the kernel requires the same permission as for moving its pages. False
+/// if there is no such process or it has no memory of its own.
 fn may_move(pid: u32) -> Result<bool, LiveError> {
     match pages::query(pid, &[0]) {
         Err(CallError::Gone) => Ok(false),

@@ -1,7 +1,7 @@
 //! Thread migration of running processes: groups of threads that share memory, or AsymSched's Algorithm 1.
 //!
-//! Once an interval, the CPUs and sampled accesses of all threads go to the rule, which decides which threads change
-//! nodes. These are bound there, and their memory follows, by the page policy and the kernel.
+//! Once an interval, the rule gets the CPUs and the sampled accesses of all threads, and decides which threads change
+//! nodes. These are bound there; the page policy and the kernel move their memory after them.
 
 mod census;
 mod counts;
@@ -38,12 +38,13 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Duration;
 use view::{Seen, applications, bindings};
 
-/// Smallest share of time, where [`Options::observe`] is close to zero.
+/// Smallest share of CPU time for observing and deciding, for when [`Options::observe`] is close to zero.
 const LEAST_SHARE: f64 = 0.001;
-/// CPUs that programs count as using at least: looking at those that sleep takes half a per cent of one CPU at 2 %.
+/// Programs that use fewer CPUs than this are charged as if they used this many: looking at sleeping programs takes
+/// half a per cent of one CPU at 2 %.
 const LEAST_WORK: f64 = 0.25;
-/// Longest time for which threads are held where they are at the start of a session.
-const HOLDS: Duration = Duration::from_secs(6);
+/// Longest time for which threads are bound to their nodes at the start of a session.
+const INITIAL_BINDING: Duration = Duration::from_secs(6);
 /// Half-life of samples under AsymSched, seconds.
 const HALF_LIFE: f64 = 10.0;
 
@@ -61,15 +62,15 @@ pub struct ThreadScheduler {
     summary: ThreadSummary,
     dry: bool,
     restore: bool,
-    /// Whether there was any sample yet.
-    judges: bool,
+    /// Whether there was a sample yet.
+    has_samples: bool,
     passed: Duration,
-    /// Share of the programs' CPU time that observing and deciding may take, and when the next step may be.
+    /// Share of the programs' CPU time that observing and deciding may take. `due`: when the next step may run.
     share: f64,
     due: Duration,
-    /// CPUs that the programs use.
+    /// Number of CPUs that the programs use.
     work: f64,
-    /// Processes whose threads are held on their nodes until something is decided of them.
+    /// Processes whose threads are bound to their present nodes until the first decision about them.
     held: BTreeSet<u32>,
     /// Processes that were bound by a decision.
     bound: BTreeSet<u32>,
@@ -84,7 +85,7 @@ enum Rule {
 
 /// The result of a step.
 #[derive(Debug, Default)]
-pub struct Turned {
+pub struct StepResult {
     /// Processes with threads that migrated.
     pub moved: Vec<u32>,
     /// Full migrations to make.
@@ -92,9 +93,10 @@ pub struct Turned {
 }
 
 impl ThreadScheduler {
-    /// The scheduler, if it is asked for. `of_command`: a program is started next, by this thread. Threads that run
-    /// already are held where they belong ([`homes::belonging`]): attaching takes CPU time in one piece, for which the kernel
-    /// may push threads to other nodes. They are let go after [`HOLDS`], unless they were bound by then.
+    /// A scheduler, if one is asked for. `of_command`: a program is started next, by this thread. Threads that run
+    /// already are bound where they belong ([`homes::belonging`]): attaching takes a burst of CPU time, for which the
+    /// kernel may push threads to other nodes. They are released after [`INITIAL_BINDING`], unless a decision has bound them by
+    /// then.
     pub fn new(
         options: &Options,
         topology: &Topology,
@@ -113,7 +115,8 @@ impl ThreadScheduler {
                 (Rule::Asym(settings, BTreeMap::new()), HALF_LIFE)
             }
         };
-        // What was done unasked is undone; the kernel's balancing keeps threads near their memory from there on.
+        // Thread groups are bound without being asked for, so the binding is undone at the end; from then on, the
+        // kernel's balancing keeps threads near their memory.
         let undoes = options.restore || matches!(rule, Rule::Groups(_));
         let mut summary = ThreadSummary::new(options.move_threads, options.sensor.name(), dry);
         if matches!(rule, Rule::Asym(..)) && !topology.links_known {
@@ -140,7 +143,7 @@ impl ThreadScheduler {
             supposed: HashMap::new(),
             summary,
             restore: undoes,
-            judges: false,
+            has_samples: false,
             passed: Duration::ZERO,
             share: options.observe.max(LEAST_SHARE),
             due: Duration::ZERO,
@@ -156,20 +159,20 @@ impl ThreadScheduler {
         Some(scheduler)
     }
 
-    /// Holds all threads of these processes where they belong, as far as that is known at once.
+    /// Binds the threads of these processes to the nodes where they belong, as far as these are known already.
     fn hold(&mut self, topology: &Topology, running: &[Seen]) {
         for (one, threads) in homes::belonging(&self.host, topology, running) {
             for (tid, node) in threads {
                 let cpus = usable(topology, node, &one.cpus);
-                // One that has ended, or may not be bound, is not held.
+                // A thread that has ended or may not be bound is skipped.
                 let _ = self.affinities.bind(one.pid, tid, &cpus);
             }
             self.held.insert(one.pid);
         }
     }
 
-    /// Lets go the threads that are held, and those that they have created since, also in other processes.
-    fn let_go(&mut self, pids: &[u32]) {
+    /// Releases the threads bound by [`Self::hold`], and those that they have created since, also in other processes.
+    fn release_initial(&mut self, pids: &[u32]) {
         if self.held.is_empty() {
             return;
         }
@@ -180,8 +183,8 @@ impl ThreadScheduler {
         }
     }
 
-    /// Counts a hint fault of a thread on a page, which is on this node; where the processor samples loads, those tell
-    /// more precisely how often it accesses which node.
+    /// Counts a hint fault of a thread on a page that is on this node. It counts as an access to the node only where
+    /// the processor does not sample loads, which tell more precisely how often a thread accesses which node.
     pub fn sampled(&mut self, pid: u32, tid: u32, page: PageNumber, node: NodeId) {
         if let Rule::Groups(groups) = &mut self.rule {
             groups.sampled(page, tid);
@@ -205,23 +208,23 @@ impl ThreadScheduler {
     }
 
     /// Decides and, unless it is a dry run, binds threads; `now`: time since the session began.
-    pub fn step(&mut self, now: Duration, topology: &Topology, pids: &[u32]) -> Turned {
-        // Also where there is no sample by then.
-        if now > HOLDS {
-            self.let_go(pids);
+    pub fn step(&mut self, now: Duration, topology: &Topology, pids: &[u32]) -> StepResult {
+        // Also if there was no sample by then.
+        if now > INITIAL_BINDING {
+            self.release_initial(pids);
         }
         if now < self.due {
-            return Turned::default();
+            return StepResult::default();
         }
-        // CPU time: where all CPUs are busy we wait for one, which costs the programs nothing.
+        // CPU time, not wall time: waiting for a CPU costs the programs nothing.
         let began = clock::own_cpu_time();
-        let turned = self.turn(now, topology, pids);
+        let result = self.turn(now, topology, pids);
         let took = clock::own_cpu_time().saturating_sub(began);
         self.due = now + took.div_f64(self.share * self.work.max(LEAST_WORK));
-        turned
+        result
     }
 
-    fn turn(&mut self, now: Duration, topology: &Topology, pids: &[u32]) -> Turned {
+    fn turn(&mut self, now: Duration, topology: &Topology, pids: &[u32]) -> StepResult {
         let passed = (now - std::mem::replace(&mut self.passed, now)).as_secs_f64();
         self.take_loads(topology);
         self.counts.pass(passed);
@@ -229,21 +232,21 @@ impl ThreadScheduler {
         self.work = seen.iter().flat_map(|s| &s.threads).map(|t| t.load).sum();
         self.loads.follow(&seen);
         self.summary.counted = self.traffic.scale(&self.host, &mut seen, passed);
-        if !self.judges && self.counts.is_empty() {
-            return Turned::default(); // nobody knows yet who needs what
+        if !self.has_samples && self.counts.is_empty() {
+            return StepResult::default(); // no sample yet
         }
-        self.judges = true;
+        self.has_samples = true;
         let sets: BTreeSet<Vec<u32>> = seen.iter().map(|s| s.cpus.clone()).collect();
         match &mut self.rule {
             Rule::Groups(groups) => groups.pass(&self.host, passed, &sets),
             Rule::Asym(_, schedulers) => schedulers.retain(|cpus, _| sets.contains(cpus)),
         }
-        let mut turned = Turned::default();
+        let mut result = StepResult::default();
         for cpus in sets {
-            self.decide(now, topology, &cpus, &mut seen, &mut turned);
+            self.decide(now, topology, &cpus, &mut seen, &mut result);
         }
         self.summary.set_nodes(topology, &seen);
-        turned
+        result
     }
 
     /// All processes with their current nodes (in a dry run: assumed ones).
@@ -281,21 +284,21 @@ impl ThreadScheduler {
         seen
     }
 
-    /// Decides for the processes that may use these CPUs.
+    /// Decides for the processes that may use one set of CPUs.
     fn decide(
         &mut self,
         now: Duration,
         topology: &Topology,
         cpus: &[u32],
         seen: &mut [Seen],
-        turned: &mut Turned,
+        result: &mut StepResult,
     ) {
         let ours = |s: &Seen| s.cpus == cpus;
         let places = places(topology, seen.iter().filter(|s| ours(s)), cpus);
         let (settings, schedulers) = match &mut self.rule {
             Rule::Groups(groups) => {
                 let orders = groups.decide(clock::nanoseconds(now), topology, cpus, &places, seen);
-                return self.obey(topology, orders, seen, turned);
+                return self.carry_out(topology, orders, seen, result);
             }
             Rule::Asym(settings, schedulers) => (settings, schedulers),
         };
@@ -307,12 +310,12 @@ impl ThreadScheduler {
         let scheduler = scheduler.or_insert_with(|| Scheduler::new(&topology.machine, settings.clone()));
         let decision = scheduler.step(clock::nanoseconds(now), &places, &asked);
         self.summary.decided(&decision, &places, &asked);
-        self.enact(topology, &decision, seen, turned);
-        turned.full.extend(decision.full);
+        self.bind_as_decided(topology, &decision, seen, result);
+        result.full.extend(decision.full);
     }
 
-    /// Carries out what was decided of groups.
-    fn obey(&mut self, topology: &Topology, orders: Orders, seen: &mut [Seen], turned: &mut Turned) {
+    /// Carries out the orders for groups of threads.
+    fn carry_out(&mut self, topology: &Topology, orders: Orders, seen: &mut [Seen], result: &mut StepResult) {
         self.summary.set_remote(orders.remote);
         self.held
             .retain(|pid| !matches!(orders.of.get(pid), Some(Order::Bind(_))));
@@ -323,7 +326,7 @@ impl ThreadScheduler {
             match order {
                 Order::Bind(nodes) => {
                     self.bound.insert(pid);
-                    self.bind_all(topology, one, &nodes, turned);
+                    self.bind_all(topology, one, &nodes, result);
                 }
                 Order::Release(why) => {
                     self.bound.remove(&pid);
@@ -333,7 +336,7 @@ impl ThreadScheduler {
         }
     }
 
-    /// Gives the threads of a process back the CPUs that they had.
+    /// Gives the threads of a process their original CPUs back.
     fn release(&mut self, one: &Seen, why: Why) {
         if self.dry {
             self.supposed.retain(|tid, _| !one.all.contains(tid));
@@ -343,21 +346,27 @@ impl ThreadScheduler {
         self.summary.report_undone(one, why);
     }
 
-    fn enact(&mut self, topology: &Topology, decision: &Decision, seen: &mut [Seen], turned: &mut Turned) {
+    fn bind_as_decided(
+        &mut self,
+        topology: &Topology,
+        decision: &Decision,
+        seen: &mut [Seen],
+        result: &mut StepResult,
+    ) {
         let told: BTreeSet<u32> = decision.moves.iter().map(|m| m.application).collect();
         for one in seen.iter_mut().filter(|s| told.contains(&s.pid)) {
             let nodes: BTreeMap<u32, NodeId> = bindings(one, &decision.moves).into_iter().collect();
-            self.bind_all(topology, one, &nodes, turned);
+            self.bind_all(topology, one, &nodes, result);
         }
     }
 
-    /// Binds threads of a process, those that are named.
+    /// Binds the given threads of a process.
     fn bind_all(
         &mut self,
         topology: &Topology,
         one: &mut Seen,
         nodes: &BTreeMap<u32, NodeId>,
-        turned: &mut Turned,
+        result: &mut StepResult,
     ) {
         let before = one.runs_on();
         let mut moved = false;
@@ -373,15 +382,15 @@ impl ThreadScheduler {
         }
         self.summary.tell_move(topology, one, &before);
         if moved {
-            // Where memory is does not depend on where threads are, but a cluster is formed by both.
+            // A memory's node does not depend on where threads run, but AsymSched's clusters are formed by both.
             if matches!(self.rule, Rule::Asym(..)) {
                 self.counts.forget(one.pid);
             }
-            turned.moved.push(one.pid);
+            result.moved.push(one.pid);
         }
     }
 
-    /// Binds a thread; whether it is on the node now (in a dry run: would be).
+    /// Binds a thread to a node. Returns whether it runs there now (in a dry run: would run).
     fn bind(&mut self, topology: &Topology, (pid, tid): (u32, u32), to: NodeId, usable: &[u32]) -> bool {
         if self.dry {
             self.supposed.insert(tid, to);
@@ -431,7 +440,7 @@ impl ThreadScheduler {
 
     /// Ends the session; restores affinity masks, if that is asked for.
     pub fn leave(&mut self, pids: &[u32]) {
-        self.let_go(pids);
+        self.release_initial(pids);
         if self.restore && !self.dry {
             self.summary.restored = Some(self.affinities.restore(&self.host, pids));
         }
@@ -447,20 +456,20 @@ impl ThreadScheduler {
     }
 }
 
-/// Also where a session cannot begin.
+/// Also runs when a session cannot begin.
 impl Drop for ThreadScheduler {
     fn drop(&mut self) {
-        self.let_go(&[]);
+        self.release_initial(&[]);
     }
 }
 
-/// The CPUs of a node that are among these.
+/// Those of these CPUs that are on a node.
 fn usable(topology: &Topology, node: NodeId, cpus: &[u32]) -> Vec<u32> {
     let here = topology.cpus(node).iter().map(|c| c.0);
     here.filter(|c| cpus.contains(c)).collect()
 }
 
-/// Those of these nodes that have CPUs and whose memory all of the processes may use.
+/// The nodes with some of these CPUs whose memory all of the processes may use.
 fn places<'a>(topology: &Topology, seen: impl Iterator<Item = &'a Seen>, cpus: &[u32]) -> Vec<asym::Place> {
     let seen: Vec<&Seen> = seen.collect();
     let may = |node: &NodeId| seen.iter().all(|s| s.nodes.contains(node));

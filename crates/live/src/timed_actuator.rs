@@ -1,4 +1,4 @@
-//! Measures the CPU time that moving takes, to keep it apart from that of observing.
+//! Measures the CPU time of moving pages, to account for it separately from that of observing.
 
 use nodewise_control::{Actuator, BatchResult};
 use nodewise_linux::clock;
@@ -38,7 +38,7 @@ mod tests {
 
     const WORK: Duration = Duration::from_millis(20);
 
-    /// Takes CPU time in a thread of its own, and more of the clock's.
+    /// Uses CPU time in another thread, and more wall time than CPU time.
     struct Busy;
 
     impl Actuator for Busy {

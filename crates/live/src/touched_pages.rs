@@ -16,7 +16,7 @@ pub struct Touched {
     pub first: bool,
 }
 
-/// One touched address of each page, to query its node: other parts of a page may not be present.
+/// One touched address of each page, for querying the page's node: other parts of a large page may not be present.
 pub fn asked(touches: &[Touched], shift: u32) -> Vec<u64> {
     let by_page: BTreeMap<u64, u64> = touches.iter().map(|t| (t.address >> shift, t.address)).collect();
     by_page

@@ -9,7 +9,7 @@ use std::ops::Range;
 /// Intervals for which a page found at the target of its move counts as moved by us.
 const LIFE: u64 = 2;
 
-/// The pages of such moves, up to a limit.
+/// Moves of unknown result, up to a limit.
 pub struct UnconfirmedMoves {
     moves: HashMap<PageNumber, Attempt>,
     most: usize,

@@ -39,7 +39,7 @@ pub struct Machine {
     pub nodes: Vec<Node>,
     /// Idle load latency, nanoseconds.
     pub latency_ns: Vec<Vec<f64>>,
-    /// Directed links; empty when nobody knows them.
+    /// Directed links; empty if they are unknown.
     pub links: Vec<Link>,
     /// Routes, same shape as the latency matrix.
     pub routes: Vec<Vec<Route>>,
@@ -58,7 +58,7 @@ pub struct Source {
     pub field: String,
     /// Paper and section, file of measurements, or the reasoning.
     pub text: String,
-    /// Nobody measured or stated it.
+    /// Whether the figure is assumed: neither measured nor stated by a source.
     pub assumed: bool,
 }
 

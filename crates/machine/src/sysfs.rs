@@ -8,9 +8,9 @@ use crate::text::parse_list;
 use crate::{CpuId, ErrorKind, Link, LinkId, Machine, MachineError, Node, NodeId, Route, Source};
 use std::path::{Path, PathBuf};
 
-/// Local latency where nobody states it: servers of the last ten years lie between 75 and 140 ns.
+/// Local latency if it is not known: that of servers of the last ten years is between 75 and 140 ns.
 const LOCAL_NS: f64 = 100.0;
-/// Bandwidth of a node where nobody states it: two to three DDR4 channels, MB/s.
+/// Bandwidth of a node if it is not known: two to three DDR4 channels, MB/s.
 const NODE_BANDWIDTH: f64 = 50_000.0;
 
 impl Machine {

@@ -117,7 +117,7 @@ fn precision_and_recall(rig: &Rig, survey: &Survey) -> (f64, f64) {
     (of(called), of(real))
 }
 
-/// Errors of the found machine's bandwidths for sets of flows that nobody measured: mean and largest share.
+/// Errors of the inferred machine's bandwidths for sets of flows that were not measured: mean and largest, as shares.
 fn errors(rig: &Rig, machine: &Machine, distinct: bool, seed: u64) -> (f64, f64) {
     let (all, found, mut random) = (flows(&rig.machine), Channels::of(machine), Random::of(seed));
     let mut errors: Vec<f64> = Vec::new();
@@ -327,7 +327,7 @@ fn a_link_that_nothing_fills_is_invisible() {
 
 #[test]
 fn controllers_are_told_from_links_by_the_local_bandwidth() {
-    // Node 0's memory gives 10,000 to whoever asks; links carry 9,000 each.
+    // Node 0's memory delivers 10,000 to each reader; links carry 9,000 each.
     let text = "links = [{ from = 0, to = [1, 2, 3], bandwidth = 10000 }, { among = [1, 2, 3], bandwidth = 9000 }, \
                 { from = [1, 2, 3], to = 0, bandwidth = 9000 }]";
     let rig = Rig::new(synthetic(4, text), 0.0);
@@ -381,7 +381,7 @@ fn unsteady(median: f64, share: f64) -> Estimate {
 
 #[test]
 fn what_is_too_unsteady_to_tell_is_not_called_apart() {
-    // Four nodes, a link for every pair: nobody shares anything.
+    // Four nodes with a link for every pair, so that no flows share anything.
     let machine = synthetic(4, "links = [{ among = [0, 1, 2, 3], bandwidth = 9000 }]");
     let rig = Rig::new(machine, 0.0);
     let known = |share: f64| {

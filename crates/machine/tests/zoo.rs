@@ -81,7 +81,7 @@ impl Drop for Root {
     }
 }
 
-/// One test reads them all: a folder a machine, made and removed by nobody else.
+/// One test for all machines: a folder for each, which no other test creates or removes.
 #[test]
 fn every_shipped_machine_is_read_from_what_linux_shows_of_it() {
     for name in Machine::names() {

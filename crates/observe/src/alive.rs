@@ -15,8 +15,8 @@ use std::time::UNIX_EPOCH;
 /// Tolerance when times of processes and folders are compared, seconds: clock ticks, and corrections of the clock.
 const SLACK_S: u64 = 2;
 
-/// The processes that have the recording below `raw` mapped, ascending, the recorder among them. The process identifier
-/// in a folder's name proves nothing, as it may belong to another program by now; a mapping does, and it also shows
+/// The processes that have the recording below `raw` mapped, ascending, including the recorder. The process identifier
+/// in a folder's name proves nothing, as it may belong to another program by now. A mapping does, and it also shows
 /// children without a folder and processes of other PID namespaces. A process whose mappings we may not read counts if
 /// it is older than the folder with its identifier.
 pub fn writers(raw: &Path) -> BTreeSet<u32> {
@@ -34,8 +34,8 @@ fn current_writers(raw: &Path) -> BTreeSet<u32> {
     let host = Host::default();
     let raw = raw.canonicalize().unwrap_or_else(|_| raw.to_owned());
     let control = std::fs::metadata(raw.join("control")).map(|m| (m.dev(), m.ino()));
-    // By path on file systems that report different device numbers for a mapping, by number where the process has
-    // another root.
+    // By path on file systems that report other device numbers for mappings than for files; by device and inode where
+    // the process has another root.
     let ours = |area: &Area| {
         Path::new(&area.name).starts_with(&raw) || control.as_ref().is_ok_and(|c| *c == area.file)
     };

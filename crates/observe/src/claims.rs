@@ -13,7 +13,7 @@ pub enum Content {
         site: SiteId,
         ordinal: u32,
         sequence: u32,
-        /// Where its name is from; see `Library::object_name`.
+        /// Number of the place that its name comes from; see `Library::object_name`.
         origin: u32,
         bytes: u64,
         mapped: bool,
@@ -126,7 +126,7 @@ impl Claims {
         self.0.get_mut(&start)
     }
 
-    /// As [`Claims::owner`], to be looked at only.
+    /// As [`Claims::owner`], but read-only.
     pub fn covering(&self, address: u64) -> Option<&Claim> {
         let (page, end) = (address, address.saturating_add(BASE_PAGE_SIZE));
         let covers = |c: &Claim| c.end.min(end) - c.start.max(page);

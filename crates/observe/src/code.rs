@@ -12,7 +12,7 @@ use std::time::Duration;
 pub struct Loaded {
     /// The load bias: subtract it from an address to get the address as linked.
     pub bias: u64,
-    /// Lowest address and the one after the highest.
+    /// Lowest address, and the address after the highest one.
     pub start: u64,
     pub end: u64,
     /// Index of the module's file in the [`Library`].
@@ -25,7 +25,7 @@ pub struct Library {
     files: Vec<ModuleFile>,
     by_path: HashMap<String, usize>,
     sources: HashMap<String, Option<Vec<String>>>,
-    /// Where allocations have their names from: the frame, and the column in its line.
+    /// The places that names of allocations come from: the frame, and the column in its line.
     origins: Vec<(Frame, u32)>,
     by_origin: HashMap<(Frame, u32), u32>,
     reading: Duration,
@@ -40,7 +40,7 @@ struct ModuleFile {
 }
 
 impl ModuleFile {
-    /// Reads the module if that was not done; adds the CPU time that it takes to `reading`.
+    /// Reads the module unless that was done; adds the CPU time that it takes to `reading`.
     fn open(&mut self, reading: &mut Duration) {
         if self.module.is_none() {
             let began = clock::own_cpu_time();
@@ -128,16 +128,16 @@ impl Library {
     /// The site of a call chain, given as return addresses, innermost first. Frames without source (the C library,
     /// `operator new`, OpenMP) are left out unless there are no others, because they differ between hosts and rules
     /// must not depend on them. Frames of our libraries are left out too: they are in the chain of each thread that the
-    /// runtime starts and of each call that it interposes, but not in those of the plain program. A site ends with
-    /// `main` or the body of a parallel region: beyond the latter, the chain of the master thread differs from those of
+    /// runtime starts and of each call that it interposes, but not in the chains of the uninstrumented program. A site
+    /// ends with `main` or the body of a parallel region, beyond which the master thread's chain differs from those of
     /// its team.
     pub fn site(&mut self, modules: &[Loaded], chain: &[u64]) -> Site {
         self.allocation_site(modules, chain).0
     }
 
-    /// As [`Library::site`], with the number of where its name is from, for [`Library::object_name`]; 0 if that is
-    /// unknown. It distinguishes objects that are allocated on the same line. The line may be further out than a site
-    /// goes: between it and the allocation are the frames of the language's library.
+    /// As [`Library::site`], with the number of the place that the name comes from, for [`Library::object_name`]; 0 if
+    /// that is unknown. It distinguishes objects that are allocated on the same line. That line may be further out than
+    /// the frames of the site, beyond frames of the language's library.
     pub fn allocation_site(&mut self, modules: &[Loaded], chain: &[u64]) -> (Site, u32) {
         let mut all: Vec<(Frame, u32)> = Vec::new();
         for &pc in chain {
@@ -160,7 +160,7 @@ impl Library {
         (Site { frames }, origin)
     }
 
-    /// The number of where a name is from, from 1.
+    /// The number of a place that a name comes from; numbers start at 1.
     fn origin(&mut self, named: (Frame, u32)) -> u32 {
         let origins = &mut self.origins;
         *self.by_origin.entry(named).or_insert_with_key(|named| {
@@ -197,7 +197,7 @@ impl Library {
         })
     }
 
-    /// How the outlined function at an address deals its work to threads.
+    /// The schedule by which the outlined function at an address divides its work among threads.
     pub fn schedule(&mut self, modules: &[Loaded], address: u64) -> Option<Schedule> {
         let loaded = loaded_at(modules, address)?;
         self.module(loaded.file)?.schedule(address - loaded.bias)
@@ -272,7 +272,7 @@ impl Library {
     }
 }
 
-/// The module at an address: of those that were there one after the other, the last.
+/// The module at an address; if several were loaded there in turn, the last one.
 fn loaded_at(modules: &[Loaded], address: u64) -> Option<&Loaded> {
     modules.iter().rev().find(|m| (m.start..m.end).contains(&address))
 }

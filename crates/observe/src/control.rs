@@ -49,7 +49,7 @@ impl Control {
         Ok(control)
     }
 
-    /// Why a process stopped recording or did not begin, if one did.
+    /// Why a process stopped or never began to record, if so.
     pub fn truncated(&self) -> Option<String> {
         let stopped = self.half(control::STOPPED).load(Acquire);
         let words = self.0.words()[control::WHY / 8..]

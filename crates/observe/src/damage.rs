@@ -24,7 +24,7 @@ pub struct Damage {
     unnamed: u64,
     /// Counter files that a log names, and files of small allocations, that are missing, truncated or overwritten.
     cut: u64,
-    /// Whether `control` is missing, which tells why a process stopped counting.
+    /// Whether `control` is missing, which would tell why a process stopped counting.
     no_control: bool,
 }
 
@@ -64,7 +64,7 @@ impl Damage {
         for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
             let name = entry.file_name().to_string_lossy().into_owned();
             if let Some(number) = name.strip_prefix("thread-").and_then(|n| n.parse().ok()) {
-                // A file that was being created when its process was killed holds nothing.
+                // A file that was being created when its process was killed has no counters yet.
                 let holds = || thread_file::counters(&entry.path()).is_ok_and(|count| count > 0);
                 self.unnamed += u64::from(!named.contains(&number) && holds());
             }

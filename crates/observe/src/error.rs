@@ -25,7 +25,7 @@ pub enum ErrorKind {
     /// There is no emulator that supports what is asked for.
     NoEmulator,
     /// This kernel, or this user, does not permit this kind of observation.
-    NotHere,
+    Unavailable,
     /// The kernel's scan period cannot be set.
     ScanPeriod,
     /// The profile or a raw file cannot be read or written.
@@ -66,7 +66,7 @@ impl From<nodewise_store::Error> for Error {
     }
 }
 
-/// That a command could not be started, and of which kind that is for the exit status.
+/// The error for a command that could not be started, with the kind that determines the exit status.
 pub(crate) fn cannot_start(command: &Command, error: &std::io::Error) -> Error {
     let kind = match error.kind() {
         std::io::ErrorKind::NotFound => ErrorKind::NotFound,

@@ -55,7 +55,8 @@ pub enum Event<'a> {
         ordinal: u32,
         number: u32,
     },
-    /// A thread took a number from the counter at this address, for the first or the second time by this instruction.
+    /// A thread took a number from the shared counter at this address, by this instruction, for the first or the second
+    /// time.
     Ticket {
         instruction: u32,
         ordinal: u32,

@@ -1,10 +1,11 @@
 //! Samples which threads access which pages of running programs, by NUMA hint faults.
 //!
 //! Automatic NUMA balancing makes some pages inaccessible from time to time, and the next access to each faults. This
-//! samples *pages per scan*, not accesses: it shows well which nodes and threads use a page, but not how intensely.
+//! samples *pages per scan*, not accesses: it shows which nodes and threads use a page, but not how intensely.
 
 mod attaching;
 mod budget;
+mod cooldown;
 mod drawing;
 mod following;
 mod here;
@@ -22,9 +23,9 @@ mod traced;
 
 pub use budget::{Budget, Costs, Interval, Rate};
 pub use following::is_companion;
-pub use here::{NotHere, check, sees_everybody};
+pub use here::{Unavailable, check, sees_everybody};
 pub use kind::Kind;
-pub use recorder::{Options, Progress, Recorded, Target, Tend, record};
+pub use recorder::{Options, PeriodicTask, Progress, Recorded, Target, record};
 pub use sensor::{SETS_ASIDE, Sensor, user_faults};
 pub use set_aside::Aside;
 pub use traced::Traced;
@@ -50,7 +51,7 @@ pub struct Touch {
     pub fault: Fault,
     /// The cause of the fault.
     pub kind: Kind,
-    /// Number of the program that the process was running; each sample has one unless numbers have run out.
+    /// The number of the program that the process was running. Each sample has one unless all numbers are in use.
     pub process: Option<u16>,
 }
 
@@ -67,11 +68,11 @@ pub struct Figures {
     pub unknown: u64,
     /// Records that were lost because the kernel's buffers were full.
     pub lost: u64,
-    /// One of this number of faults is currently reported.
+    /// One of every `period` faults is reported at present.
     pub period: u64,
     /// Current milliseconds between the kernel's scans, if we set that.
     pub scan_ms: Option<u32>,
-    /// Total time during which nothing was reported, to keep the budget.
+    /// Total time during which no fault was reported, in order to keep the budget.
     pub closed: Duration,
     /// Share of the programs' CPU time that observation took; 0 before they used any.
     pub cost: f64,
@@ -83,7 +84,7 @@ pub struct Figures {
     pub missed_threads: usize,
     /// Whether the kernel reports if an access is a write.
     pub writes: bool,
-    /// What brings about the samples.
+    /// The mechanism that makes accesses fault.
     pub sensor: Sensor,
     /// Pages that were set aside to sample accesses to them, with [`Sensor::Userfaultfd`].
     pub aside: Option<Aside>,
@@ -115,7 +116,7 @@ pub struct Watch {
     source: Source,
     budget: Budget,
     following: Following,
-    /// Numbers of processes as page numbers contain them; assigned when first needed.
+    /// Numbers that stand for processes in page numbers; assigned when first needed.
     numbers: RefCell<Processes>,
     figures: Figures,
     records: Vec<Record>,
@@ -125,18 +126,18 @@ pub struct Watch {
     executed: Vec<(u32, usize)>,
     retired: Vec<u16>,
     looked: Duration,
-    /// Milliseconds between the kernel's scans that we last asked for.
+    /// The interval of the kernel's scans that we last asked for, milliseconds.
     scans_wanted: Option<u32>,
     /// Cost of a minor fault in nanoseconds.
     fault_ns: f64,
-    /// Time since the last look that the caller spent on touches; `upkeep` is that spent on everything else.
+    /// Time since the last look that the caller spent on touches; `upkeep`: on everything else.
     charged: Duration,
     upkeep: Duration,
-    /// Samples of the last look, and what looking took.
+    /// Number of samples in the last look, and the time that it took.
     looked_at: (u64, Duration),
-    /// Brings about the faults that are samples, where the kernel does not.
+    /// Makes accesses fault by setting pages aside, where the kernel's balancing does not.
     set_aside: Option<SetAside>,
-    /// CPUs that the programs used between the last two looks.
+    /// Average number of CPUs that the programs used between the last two looks.
     cpus: f64,
 }
 
@@ -145,7 +146,7 @@ impl Watch {
     ///
     /// # Errors
     /// Accesses cannot be sampled here.
-    pub fn of_pids(host: &Host, pids: &[u32], share: f64, sensor: Sensor) -> Result<Self, NotHere> {
+    pub fn of_pids(host: &Host, pids: &[u32], share: f64, sensor: Sensor) -> Result<Self, Unavailable> {
         let sensor = sensor.choose(host)?;
         all_threads(host, pids)?;
         let pids = &host.with_descendants(pids)[..];
@@ -158,7 +159,7 @@ impl Watch {
                 "process {} has one thread on one node, and the kernel samples no page that lies where its only thread runs",
                 pids[0]
             );
-            return Err(NotHere::new(because, ""));
+            return Err(Unavailable::new(because, ""));
         }
         let costs = costs();
         let mut attached = Attached {
@@ -171,7 +172,7 @@ impl Watch {
             attach(&mut attached)?;
         }
         let Attached { source, records, .. } = attached;
-        let source = source.ok_or_else(|| NotHere::process(host, pids[0]))?;
+        let source = source.ok_or_else(|| Unavailable::process(host, pids[0]))?;
         let mut watch = Self::new(host, source, costs, share, sensor);
         watch.records = records;
         each_alive(host, pids, |pid| watch.following.add_running(host, pid))?;
@@ -186,11 +187,11 @@ impl Watch {
     ///
     /// # Errors
     /// Accesses cannot be sampled here.
-    pub fn of_command(host: &Host, share: f64, sensor: Sensor) -> Result<Self, NotHere> {
+    pub fn of_command(host: &Host, share: f64, sensor: Sensor) -> Result<Self, Unavailable> {
         let sensor = sensor.choose(host)?;
         let costs = costs();
         let source = crowded(host, 1).map_or_else(|| Source::of_children(1), Ok);
-        let source = source.map_err(|e| NotHere::events(host, &e))?;
+        let source = source.map_err(|e| Unavailable::events(host, &e))?;
         Ok(Self::new(host, source, costs, share, sensor))
     }
 
@@ -198,17 +199,17 @@ impl Watch {
     ///
     /// # Errors
     /// Accesses cannot be sampled here.
-    pub fn of_group(host: &Host, folder: &Path, share: f64, sensor: Sensor) -> Result<Self, NotHere> {
+    pub fn of_group(host: &Host, folder: &Path, share: f64, sensor: Sensor) -> Result<Self, Unavailable> {
         let sensor = sensor.choose(host)?;
         let costs = costs();
-        let source = Source::of_group(folder, 1).map_err(|e| NotHere::group(host, &e))?;
+        let source = Source::of_group(folder, 1).map_err(|e| Unavailable::group(host, &e))?;
         let text = std::fs::read_to_string(folder.join("cgroup.procs")).unwrap_or_default();
         let mut watch = Self::new(host, source, costs, share, sensor);
         if watch.set_aside.is_none() {
             watch.expect_bursts();
         }
         for pid in text.lines().filter_map(|l| l.parse().ok()) {
-            // A process that ends meanwhile is left out.
+            // A process that ends meanwhile is skipped.
             let _ = watch.following.add_running(host, pid);
         }
         Ok(watch)
@@ -254,8 +255,8 @@ impl Watch {
         self.following.add_fresh(pid);
     }
 
-    /// Tells that the kernel scans every `ms` milliseconds because we asked for it. Each hint fault is then charged to
-    /// us at the cost of a minor fault, and the budget may require [another period](Watch::adapt_scans).
+    /// States that the kernel scans every `ms` milliseconds on our request. Each hint fault is then charged to us at
+    /// the cost of a minor fault, and the budget may require [another period](Watch::adapt_scans).
     pub fn own_scans(&mut self, ms: u32) {
         self.budget.own_scans(ms, self.fault_ns);
         self.scans_wanted = Some(ms);
@@ -263,11 +264,11 @@ impl Watch {
     }
 
     /// Adapts the scan period to the budget: hint faults cost the program time even if they are not reported, so scans
-    /// that we asked for become rarer while the budget is overdrawn.
+    /// that we requested become rarer while the budget is overdrawn.
     pub fn adapt_scans(&mut self, held: &Held) {
         let wanted = self.budget.rate().scan_ms;
         let before = std::mem::replace(&mut self.scans_wanted, wanted);
-        // The period could be written at the start; if that fails now, the budget's other measures remain.
+        // The period could be written at the start; if it cannot be written now, the budget's other measures remain.
         if let Some(ms) = wanted.filter(|_| wanted != before)
             && held.set(Scan::every(ms)).is_ok()
         {
@@ -318,7 +319,8 @@ impl Watch {
             samples += u64::from(matches!(record, Record::Fault(_)));
             self.take(record);
         }
-        // Names are used as known at the end: a companion sets its name after its first touches.
+        // Applied at the end of a look, when more thread names are known: a companion sets its name after its first
+        // touches.
         let following = &self.following;
         self.touches.retain(|t| !following.is_companion(&t.fault));
         self.following.refresh(&self.host, &mut self.ends);
@@ -381,7 +383,7 @@ impl Watch {
         }
     }
 
-    /// Sees to it that there will be samples, where the kernel does not.
+    /// Sets pages aside, where that is the sensor.
     fn set_aside(&mut self) {
         let Some(set_aside) = &mut self.set_aside else {
             return;
@@ -389,21 +391,22 @@ impl Watch {
         for (pid, _) in &self.executed {
             set_aside.executed(*pid);
         }
-        // Their own share is half of the budget, whatever first touches cost; but there is no use where nothing is reported.
+        // Setting aside has its own half of the budget, whatever first touches cost. It is paused while no fault is
+        // reported, since it would be of no use.
         let paused = !self.budget.rate().running;
         set_aside.turn(&self.host, &self.following.processes(), self.cpus, paused);
         self.upkeep += set_aside.take_spent();
         self.figures.aside = Some(set_aside.totals());
     }
 
-    /// What brings about the samples.
+    /// The mechanism that makes accesses fault.
     #[must_use]
     pub fn sensor(&self) -> Sensor {
         self.figures.sensor
     }
 
-    /// Why some processes are not sampled; each reason once.
-    pub fn take_failures(&mut self) -> Vec<NotHere> {
+    /// The reasons why some processes are not sampled, since the last call; each reason once.
+    pub fn take_failures(&mut self) -> Vec<Unavailable> {
         self.set_aside
             .as_mut()
             .map(SetAside::take_failures)
@@ -415,7 +418,8 @@ impl Watch {
         let wall = now - std::mem::replace(&mut self.looked, now);
         let running = self.budget.rate().running;
         let hints = self.touches.iter().filter(|t| t.kind == Kind::Hint).count() as u64;
-        // What the caller spent since is for the samples of the look before; of few samples a look costs the same.
+        // The time that the caller spent since then belongs to the samples of the previous look. With few samples, the
+        // cost of a look does not depend on their number.
         let (handled, looked) = std::mem::replace(&mut self.looked_at, (samples, own));
         let each = (looked + self.charged).as_nanos() as f64 / handled.max(1) as f64;
         let looking = if samples == 0 {
@@ -482,7 +486,7 @@ impl Watch {
         let mut numbers = self.numbers.borrow_mut();
         let number = numbers.number(pid);
         if !self.following.follows(pid) {
-            numbers.end(pid); // the process has ended already, and no record will tell so
+            numbers.end(pid); // the process has ended, and no later record will report that
         }
         number
     }

@@ -99,7 +99,7 @@ fn no_threads(why: &std::io::Error) -> Error {
     let text = format!(
         "cannot start a thread for each CPU: {why}; allow more of them (ulimit -u, or pids.max of the control group)"
     );
-    Error::new(ErrorKind::NotHere, text)
+    Error::new(ErrorKind::Unavailable, text)
 }
 
 fn together(runs: &mut Runs<'_, '_>, found: &Measured) -> Option<Survey> {

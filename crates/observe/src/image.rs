@@ -1,4 +1,4 @@
-//! One process image: what its log and its counters have told so far.
+//! One process image: the state that was read from its log and counters.
 
 mod read;
 
@@ -48,8 +48,8 @@ pub struct Image {
     log_read: u64,
     regions: HashMap<u32, RegionId>,
     sequences: HashMap<(SiteId, u32), u32>,
-    /// Counters that numbers are taken from, by instruction and address: where, and by which threads, each with whether it
-    /// took more than one.
+    /// Shared counters from which threads take numbers, by instruction and address: the site, and the threads, each
+    /// with whether it took more than one number.
     counters: BTreeMap<(u32, u64), (SiteId, BTreeMap<u32, bool>)>,
     gone: Vec<(u64, u64)>,
     /// The module that is our own library, loaded into the program.
@@ -141,7 +141,7 @@ impl Image {
         self.finish_tickets(tables);
     }
 
-    /// Adds who took numbers from counters that threads of this process share.
+    /// Adds to the tables which threads took numbers from counters that threads of this process share.
     fn finish_tickets(&self, tables: &mut Tables) {
         let mut found: BTreeMap<(SiteId, ThreadId), bool> = BTreeMap::new();
         let shared = self.counters.values().filter(|(_, threads)| threads.len() > 1);
@@ -149,7 +149,7 @@ impl Image {
             for (ordinal, again) in threads {
                 let record = self.threads.get(*ordinal as usize);
                 if let Some(thread) = record.and_then(|r| r.id) {
-                    // Two instructions of one line, as of an unrolled loop, are two numbers.
+                    // Two instructions of one line, as in an unrolled loop, count as two numbers.
                     let entry = found.entry((*site, thread));
                     entry.and_modify(|taken| *taken = true).or_insert(*again);
                 }

@@ -108,7 +108,7 @@ mod tests {
     use std::path::Path;
     use std::process::Command;
 
-    /// What the C compiler makes of `layout.h`: expressions to numbers.
+    /// Values of C expressions, as the C compiler computes them from `layout.h`.
     fn in_c(expressions: &[&str]) -> HashMap<String, u64> {
         let header = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../runtime/layout.h");
         let folder = std::env::temp_dir().join(format!("nodewise-layout-{}", std::process::id()));

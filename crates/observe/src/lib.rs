@@ -9,7 +9,7 @@
 //!
 //! [`hardware`] measures latency and bandwidth between the machine's nodes.
 //!
-//! **Non-goals.** The meaning of the counts (see `nodewise-analysis`); printing (see the command).
+//! **Non-goals.** The meaning of the counts (see `nodewise-analysis`); printing (see the command line).
 
 #![forbid(unsafe_code)]
 

@@ -30,7 +30,7 @@ fn model(host: &Host) -> String {
         .map_or_else(String::new, |l| l.1.trim().to_owned())
 }
 
-/// The command line of a running process, as far as it shows one; empty if it has ended.
+/// The command line of a running process, as far as the kernel shows it; empty if the process has ended.
 #[must_use]
 pub fn command_of(host: &Host, pid: u32) -> Vec<String> {
     let text = host.read(&format!("proc/{pid}/cmdline")).unwrap_or_default();

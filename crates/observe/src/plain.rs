@@ -1,4 +1,5 @@
-//! Times one run of the plain build: what recording cost is then known, instead of bounded.
+//! Times one run of the uninstrumented (plain) build, so that the overhead of recording is known exactly, not just
+//! bounded.
 
 use crate::LOOK;
 use crate::code::Library;
@@ -16,16 +17,17 @@ use std::time::{Duration, Instant};
 /// Times of one run of the plain build.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlainRun {
-    /// CPU time of its own work, waiting in the threading runtime apart, nanoseconds: sampled, as the recorded run's is.
-    /// `None` where CPU time may not be sampled, or the run was too short for it.
+    /// CPU time of the program's own work, without waiting in the threading runtime, nanoseconds. It is sampled like
+    /// that of the recorded run. `None` if CPU time may not be sampled, or the run was too short.
     pub cpu_ns: Option<u64>,
     /// Wall time of the run, nanoseconds.
     pub wall_ns: u64,
-    /// Why it cannot be compared with the recorded run, if so.
+    /// Why the run cannot be compared with the recorded run, if so.
     pub unusable: Option<String>,
 }
 
-/// Has a further run of a command read standard input anew if it is a file, and nothing otherwise, and write nothing.
+/// Makes a further run of a command read standard input from the start if it is a file, else nothing, and write
+/// nothing.
 pub fn without_output(command: &mut Command) {
     let input = std::fs::metadata("/proc/self/fd/0").is_ok_and(|m| m.is_file());
     let input = input.then(|| File::open("/proc/self/fd/0").ok()).flatten();
@@ -33,8 +35,8 @@ pub fn without_output(command: &mut Command) {
     command.stdout(Stdio::null()).stderr(Stdio::null());
 }
 
-/// Runs the plain build once after a recorded run that ended with status 0, without output. Standard input is read anew
-/// if it is a file, and empty otherwise. Calls `look` repeatedly.
+/// Runs the plain build once, without output, after a recorded run that ended with status 0. Standard input is read
+/// from the start if it is a file, and is empty otherwise. Calls `look` repeatedly.
 ///
 /// # Errors
 /// It cannot be started.

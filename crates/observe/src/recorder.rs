@@ -19,7 +19,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::{Acquire, Release};
 use std::time::{Duration, Instant};
 
-/// Number of checks that processes left behind by the command have to end in.
+/// Number of checks during which processes that the command left behind may end.
 pub(crate) const LOOKS_TO_END: u32 = 3;
 
 /// What to record, and where to write it.
@@ -34,8 +34,8 @@ pub struct Options<'a> {
     pub slicing: Slicing,
     /// Metadata that is known beforehand: command, host, version.
     pub meta: Meta,
-    /// The plain build with the same arguments, to be timed when the program has ended with status 0: a program may
-    /// consume its input.
+    /// The plain build with the same arguments, timed after the program has ended with status 0; not earlier, because
+    /// it may consume the program's input.
     pub plain: Option<Command>,
 }
 
@@ -127,7 +127,7 @@ pub fn record(
     recorded.map_err(|e| e.with_counters_left(folder))
 }
 
-/// The plain run, where the recorded one has shown what it does.
+/// The plain run, if the recorded run ended with status 0.
 fn timed(mut plain: Command, status: u8, look: impl FnMut(Duration)) -> Result<PlainRun, Error> {
     match status {
         0 => time_plain(&mut plain, look),
@@ -224,7 +224,7 @@ fn cut_slices(
             control.set_taken(taken);
         }
         if let (true, Slicing::Time(length)) = (is_due, slicing) {
-            // A slow machine gets longer slices instead of falling further behind.
+            // On a slow machine slices get longer, rather than the schedule falling further behind.
             due = Some(
                 due.unwrap_or_default()
                     .max(start.elapsed().saturating_sub(length))

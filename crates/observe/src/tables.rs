@@ -7,7 +7,7 @@ use nodewise_profile::{
 };
 use std::collections::HashMap;
 
-/// The profile without its accesses, as far as it is known.
+/// The profile without its accesses, as far as it is recorded.
 pub struct Tables {
     /// The profile's own tables.
     pub profile: Profile,

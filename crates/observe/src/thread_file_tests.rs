@@ -1,4 +1,4 @@
-//! The laws of [`ThreadFile`] on files written here as the runtime writes them.
+//! Properties of [`ThreadFile`] on files written here as the runtime writes them.
 
 use super::*;
 use crate::layout::MAGIC;
@@ -9,7 +9,7 @@ use std::os::unix::fs::FileExt;
 
 const BASE: u64 = 0x7000_0000_0000;
 
-/// A thread's file in the making: counters, and for some of them a place in the window.
+/// A counter file under construction: counters, and for some of them a slot in the window of recent pages.
 struct Written {
     folder: std::path::PathBuf,
     file: File,
@@ -48,14 +48,14 @@ impl Written {
         self.word(index + segment::ADDRESS, address);
     }
 
-    /// Read by one thread.
+    /// A reader of the file, owned by one thread.
     fn read(&self) -> ThreadFile {
         let mut file = ThreadFile::new(&self.folder, 0);
         file.hand_to(0, 0, 0);
         file
     }
 
-    /// Accesses to a page, one new line each.
+    /// Records accesses to a page that newly touch this many lines.
     fn access(&mut self, key: u64, reads: u64, writes: u64, lines: u64) {
         let i = self.counters.iter().position(|c| c[0] == key).unwrap_or_else(|| {
             self.counters.push([key, 0, 0, 0]);
@@ -186,5 +186,5 @@ fn a_file_that_is_handed_on_counts_for_each_thread_in_turn() {
     assert_eq!(by, [(0, 3), (4, 2)]);
     assert!(file.object(1).is_some());
     assert_eq!(file.look().unwrap().0, []);
-    assert!(file.object(1).is_none() && file.object(2).is_some()); // what is final is forgotten
+    assert!(file.object(1).is_none() && file.object(2).is_some()); // final counters are dropped
 }

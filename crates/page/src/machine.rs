@@ -40,7 +40,7 @@ struct Use {
     utilization: f64,
 }
 
-/// `machine.json`; of samples nobody knows the bytes (`counted`).
+/// `machine.json`. If accesses are samples (`counted` is false), their bytes are unknown.
 #[must_use]
 pub fn document(
     machine: &Machine,

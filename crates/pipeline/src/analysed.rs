@@ -13,7 +13,7 @@ use nodewise_report::{Findings, Report};
 use nodewise_simulation::{Moving, Parameters, Prediction, Simulation};
 use std::path::{Path, PathBuf};
 
-/// How threads are placed where sharing alone decides, and where nobody has thought about it.
+/// The default thread placement where sharing alone decides, and (`IN_ORDER`) where nothing is known.
 const SHARING: &str = "sharing-aware";
 const IN_ORDER: &str = "compact";
 /// What everything is compared with.
@@ -82,7 +82,7 @@ impl Analysed {
         let mappings = with_baseline(&selected, mappings);
         let found = LaterPasses::of(&selected, &mappings, moving, sums, filmed, &parameters)?;
         let context = selected.context();
-        // What whoever copies the next command would ask with.
+        // The options of the next command that the user is offered.
         let asked = Asked {
             profile: selected.reader.folder().display().to_string(),
             machine: selection.machine.clone(),

@@ -39,7 +39,7 @@ pub struct Question {
     pub threads: Vec<u32>,
     /// What holds for policies that move pages.
     pub limits: Limits,
-    /// Remote memory is so many times as slow as local memory.
+    /// The ratio of remote to local latency to assume.
     pub latency_ratio: Option<f64>,
     /// Which of the recorded accesses reach memory.
     pub traffic: Traffic,
@@ -143,7 +143,7 @@ impl Question {
         Ok(selected)
     }
 
-    /// How many threads one of so many programs runs with, if not as many as were recorded.
+    /// The number of threads of one of `programs` programs, if it differs from the recorded number.
     fn threads_of(&self, program: usize, programs: usize) -> anyhow::Result<Option<u32>> {
         match self.threads.as_slice() {
             [] => Ok(None),

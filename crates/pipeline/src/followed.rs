@@ -86,7 +86,7 @@ impl<T> Followed<T> {
         }
     }
 
-    /// Whether more is to be expected: its recording has not come to its end, and somebody is at it.
+    /// Whether more data is to be expected: the recording is unfinished, and a recorder is at work.
     #[must_use]
     pub fn live(&self) -> bool {
         let fresh = |modified: SystemTime| modified.elapsed().is_ok_and(|age| age < GONE);

@@ -31,8 +31,7 @@ pub struct Selection {
     pub other_runs: Vec<PathBuf>,
     /// The program's build that does not count, for commands that are said.
     pub plain: Option<PathBuf>,
-    /// CPU time of a plain run of the same work, if somebody measured it: nothing is then assumed about the cost of
-    /// recording.
+    /// CPU time of a plain run of the same work, if it was measured; then the cost of recording is not assumed.
     pub plain_cpu: Option<Duration>,
 }
 

@@ -1,10 +1,11 @@
-//! What the search for nodes saves, takes and misses:
-//! `cargo bench -p nodewise-placement --bench asym -- saved|time|planted|rival [SECONDS]`.
+//! Measures the search for nodes: `cargo bench -p nodewise-placement --bench asym -- saved|time|planted|rival
+//! [SECONDS]`.
 //!
-//! `saved`: placements on machine A, how many had their bandwidth computed, milliseconds. `time`: median
-//! milliseconds of a decision by nodes, threads and kind of machine, forming clusters included. `planted`:
-//! machines whose best placement is known because they were built around it. `rival`: our decision and one of forty
-//! times its effort against first-improvement descent from random starts for this many seconds. Fields are separated by tabs.
+//! `saved`: number of placements on machine A, how many had their bandwidth computed, and milliseconds. `time`: median
+//! milliseconds of a decision by nodes, threads and kind of machine, including the forming of clusters. `planted`:
+//! machines whose best placement is known because they were built around it. `rival`: our decision, and one with forty
+//! times its effort, against first-improvement descent from random starts for this many seconds. Fields are separated
+//! by tabs.
 
 use nodewise_analysis::{Entry, Histogram, SharingMatrix};
 use nodewise_machine::{Channels, Machine, NodeId};
@@ -35,10 +36,10 @@ impl Random {
     }
 }
 
-/// Forty times the effort of a decision, on a pair of nodes.
+/// An effort, per pair of nodes, of forty times that of a decision.
 const LONGER: usize = 20_000;
 
-/// A machine of these directed links, routes of fewest links.
+/// A machine with these directed links, and routes with the fewest links.
 fn machine(nodes: usize, links: &[(usize, usize, f64)]) -> Machine {
     let mut text = "name = \"made-up\"\ntitle = \"made up\"\npage_size = \"4K\"\nnodes = [\n".to_owned();
     for n in 0..nodes {
@@ -56,7 +57,7 @@ fn machine(nodes: usize, links: &[(usize, usize, f64)]) -> Machine {
     Machine::parse(&(text + "]\n"), "made up").expect("a connected machine")
 }
 
-/// A ring both ways and chords, of the widths that HyperTransport links have.
+/// A ring in both directions with chords, whose widths are those of HyperTransport links.
 fn random(nodes: usize, chance: &mut Random) -> Machine {
     let ring = (0..nodes).map(|n| (n, (n + 1) % nodes));
     let mut ends: Vec<(usize, usize)> = ring.collect();
@@ -72,7 +73,8 @@ fn random(nodes: usize, chance: &mut Random) -> Machine {
     machine(nodes, &links)
 }
 
-/// Groups of nodes of these sizes joined by wide links, all of them by a narrow ring; and who is in which.
+/// Groups of nodes of these sizes with wide links inside, joined by a narrow ring through all nodes; and each group's
+/// nodes.
 fn planted(sizes: &[usize], chance: &mut Random) -> (Machine, Vec<Vec<NodeId>>) {
     let nodes: usize = sizes.iter().sum();
     let order = chance.shuffled(nodes);
@@ -114,7 +116,7 @@ fn places(machine: &Machine) -> Vec<Place> {
     machine.cpu_nodes().map(place).collect()
 }
 
-/// Clusters of these sizes; unequal weights where asked for.
+/// Clusters of these sizes; with unequal weights if `unequal`.
 fn clusters(sizes: &[usize], unequal: bool) -> Vec<Cluster> {
     let cluster = |(i, nodes): (usize, &usize)| Cluster {
         application: i as u32,
@@ -185,7 +187,7 @@ fn saved() {
     }
 }
 
-/// Threads of which this many each share a page.
+/// Threads in groups of this size, each of which shares a page.
 fn sharing(threads: usize, group: usize) -> SharingMatrix {
     let entry = |thread: usize| Entry {
         reads: 10,
@@ -292,7 +294,7 @@ fn planted_all() {
     }
 }
 
-/// Exchanges of nodes, the first that is better each time, from random starts, until time is up.
+/// First-improvement descent by exchanges of nodes, from random starts, until time is up.
 fn rival(channels: &Channels, places: &[Place], clusters: &[Cluster], time: Duration) -> (f64, usize) {
     let (start, mut chance) = (Instant::now(), Random(99));
     let mut bandwidth = Bandwidth::new(channels);
@@ -369,7 +371,7 @@ fn rivals(seconds: f64) {
 }
 
 fn main() {
-    let given = std::env::args().skip(1).filter(|a| a != "--bench"); // which cargo bench adds
+    let given = std::env::args().skip(1).filter(|a| a != "--bench"); // without the argument that cargo bench adds
     let arguments: Vec<String> = given.collect();
     let seconds = arguments.get(1).map_or(1.0, |a| a.parse().expect("seconds"));
     match arguments.first().map(String::as_str) {

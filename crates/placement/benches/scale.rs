@@ -18,7 +18,7 @@ const OBJECTS: u64 = 100;
 const SHARERS: u64 = 4;
 const BASE: u64 = 1 << 20;
 
-/// Rows made as they are read: each page belongs to one thread's block and is read by three more.
+/// Rows generated as they are read: each page belongs to one thread's block and is read by three more threads.
 struct Synthetic {
     pages: u64,
 }
@@ -146,7 +146,7 @@ fn peak() -> f64 {
 fn main() {
     let sizes: Vec<u64> = std::env::args()
         .skip(1)
-        .filter(|a| a != "--bench") // which cargo bench adds
+        .filter(|a| a != "--bench") // the argument that cargo bench adds
         .map(|a| a.parse().expect("a number of pages"))
         .collect();
     let sizes = if sizes.is_empty() {

@@ -1,5 +1,7 @@
-//! Sharing-aware mapping at scale, `cargo bench -p nodewise-placement --bench threads -- [THREADS [NODES]]`: a line a matrix, of `threads` threads on `nodes` nodes: name, milliseconds of
-//! CPU time (best of five), share of communication kept inside nodes, and what greedy pairing, bisection and blocks keep.
+//! Sharing-aware mapping at scale: `cargo bench -p nodewise-placement --bench threads -- [THREADS [NODES]]`.
+//!
+//! Prints a line for each matrix of `threads` threads on `nodes` nodes: name, milliseconds of CPU time (best of five),
+//! the share of communication kept inside nodes, and what greedy pairing, bisection and blocks keep.
 
 #[path = "../tests/partition/matrices.rs"]
 mod matrices;
@@ -9,7 +11,7 @@ mod reference;
 use nodewise_placement::{Parts, partition};
 
 fn main() {
-    let given = std::env::args().skip(1).filter(|a| a != "--bench"); // which cargo bench adds
+    let given = std::env::args().skip(1).filter(|a| a != "--bench"); // without the argument that cargo bench adds
     let mut arguments = given.map(|a| a.parse().expect("a number"));
     let threads: u32 = arguments.next().unwrap_or(1024);
     let nodes: u32 = arguments.next().unwrap_or(8);
@@ -34,7 +36,7 @@ fn main() {
     }
 }
 
-/// What this thread has run so far: others on the machine do not count.
+/// CPU time of this thread, which other programs on the machine do not affect.
 fn cpu_ms() -> f64 {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").expect("Linux");
     let ns: f64 = text

@@ -1,7 +1,8 @@
-//! Which five nodes of AsymSched's machine A (Lepers et al., Table 2) have most bandwidth, if its routes were others.
+//! Which five nodes of AsymSched's machine A (Lepers et al., Table 2) would have most bandwidth under other routes.
 //!
-//! `cargo bench -p nodewise-placement --bench wirings -- MACHINE 2,3,4,5,6 …` reads a wiring a line: `from-to:via` for each
-//! pair of nodes that is two hops apart. It prints for each wiring the bandwidth (P_wbw of one cluster of weight 1, MB/s) of the best
+//! `cargo bench -p nodewise-placement --bench wirings -- MACHINE 2,3,4,5,6 …` reads one wiring per line: `from-to:via`
+//! for each pair of nodes that is two hops apart. For each wiring it prints the bandwidth (P_wbw of one cluster of
+//! weight 1, MB/s) of the best set of that size, and of each set given as an argument.
 //! set of as many nodes, and that of each set that is named.
 
 #![forbid(unsafe_code)]
@@ -17,7 +18,7 @@ type Fault = Box<dyn std::error::Error + Send + Sync>;
 fn main() -> Result<(), Fault> {
     let arguments: Vec<String> = std::env::args().skip(1).filter(|a| a != "--bench").collect();
     let [file, named @ ..] = arguments.as_slice() else {
-        return Ok(()); // as `cargo test --benches` runs it
+        return Ok(()); // when run by `cargo test --benches`
     };
     let text = std::fs::read_to_string(file)?;
     let named = named.iter().map(|s| nodes(s)).collect::<Result<Vec<_>, _>>()?;
@@ -37,7 +38,7 @@ fn nodes(text: &str) -> Result<Vec<NodeId>, std::num::ParseIntError> {
     text.split(',').map(|n| n.parse().map(NodeId)).collect()
 }
 
-/// The machine file with these routes.
+/// The machine file with the routes of a wiring.
 fn rewired(text: &str, wiring: &str) -> Result<Machine, Fault> {
     let mut routes = String::from("routes = [\n");
     for each in wiring.split_whitespace() {

@@ -24,7 +24,7 @@ mod state;
 mod traffic;
 
 #[cfg(test)]
-mod laws;
+mod properties;
 
 pub use bandwidth::{Bandwidth, cluster_bandwidth, weighted_bandwidth};
 pub use cluster::{clusters_from_counters, clusters_from_sharing};
@@ -41,7 +41,7 @@ pub struct Cluster {
     pub application: u32,
     /// Numbers of its threads, grouped by virtual node.
     pub threads: Vec<u32>,
-    /// Number of nodes it needs, its virtual nodes.
+    /// Number of nodes that it needs, called virtual nodes.
     pub nodes: usize,
     /// End of each virtual node's threads in `threads`; empty: equal blocks, up to one thread.
     pub ends: Vec<usize>,
@@ -90,7 +90,7 @@ impl NodePlacement {
 }
 
 impl Cluster {
-    /// The distinct nodes that its threads run on now.
+    /// The distinct nodes that the cluster's threads run on now.
     #[must_use]
     pub fn occupied_nodes(&self) -> Vec<NodeId> {
         distinct(self.at.iter().chain(&self.on))

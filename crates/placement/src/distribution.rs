@@ -1,12 +1,12 @@
 //! The node of each page of an object under a distribution.
 //!
-//! `runtime/distribution.h` is the mirror that runs inside the placed process; a property test in
-//! `nodewise-enforce` holds the two together.
+//! `runtime/distribution.h` is the C version that runs inside the placed process; a property test in `nodewise-enforce`
+//! checks that both agree.
 
 use crate::Distribution;
 use nodewise_machine::NodeId;
 
-/// A page as distributions see it.
+/// A page, with the properties that distributions depend on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ObjectPage {
     /// Index in the object.
@@ -15,7 +15,7 @@ pub struct ObjectPage {
     pub pages: u64,
     /// Virtual page number, in units of the decision's page size.
     pub number: u64,
-    /// Index in the object in the same units: which of its decisions this is.
+    /// Index in the object in units of the decision's page size.
     pub turn: u64,
     /// Ordinal of the thread that allocated the object.
     pub thread: u32,
@@ -24,8 +24,8 @@ pub struct ObjectPage {
 impl Distribution {
     /// The node of `page`, where `threads` holds the node of each thread; `None` is first touch.
     ///
-    /// Blocks are decided by the middle of the page, so that a block boundary inside a page gives
-    /// the page to whoever owns more of it.
+    /// The middle of a page decides in block distributions, so that a page with a block boundary inside goes to the
+    /// owner of its larger part.
     #[must_use]
     pub fn node(&self, page: ObjectPage, threads: &[NodeId]) -> Option<NodeId> {
         match self {
@@ -68,7 +68,8 @@ fn block(parts: &[(NodeId, f64)], page: ObjectPage) -> Option<NodeId> {
     part.or(ends.last()).map(|p| p.0)
 }
 
-/// Of `repeat × threads` equal blocks dealt in turn, the thread whose block holds the page's middle.
+/// The object is divided into `repeat × threads` equal blocks, dealt to threads in turn; the thread whose block holds
+/// the page's middle.
 fn block_thread(repeat: u32, threads: u64, page: ObjectPage) -> Option<usize> {
     let blocks = u128::from(repeat) * u128::from(threads);
     let block = (2 * u128::from(page.index) + 1) * blocks / (2 * u128::from(page.pages.max(1)));

@@ -8,7 +8,7 @@ use nodewise_profile::{
     Thread, ThreadId,
 };
 
-/// Nodes with as many CPUs each; remote latency is twice the local one, node n has (n + 1) GB/s.
+/// Nodes with equally many CPUs; remote latency is twice the local one, and node n has (n + 1) GB/s.
 pub(crate) fn machine(nodes: u32, cpus: u32) -> Machine {
     let node = |n: u32| Node {
         os_index: n,
@@ -46,8 +46,7 @@ pub(crate) struct Recorded {
 pub(crate) type Pattern<'a> = (u64, &'a dyn Fn(u64, u32) -> u64);
 
 impl Recorded {
-    /// Threads on CPUs node by node; each object has a site of its own and is
-    /// first touched by thread 0.
+    /// Threads are bound to CPUs node by node; each object has a site of its own and is first touched by thread 0.
     pub fn new(machine: Machine, threads: u32, objects: &[Pattern<'_>]) -> Self {
         let mut profile = empty_profile(threads);
         let (mut rows, mut next) = (Vec::new(), 1000);

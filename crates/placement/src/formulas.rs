@@ -1,7 +1,7 @@
-//! Which of a list of nodes a block belongs to: the formulas of libnodewise and of the placing preload.
+//! Formulas that assign blocks to the nodes of a list, used by libnodewise and by the preload that places memory.
 //!
-//! `lib/src/formulas.h` is the original in C; a property test in `nodewise-enforce` holds every one of
-//! them to its mirror here. `nodes` and `parts` are at least 1; results are indices into the list.
+//! `lib/src/formulas.h` is the original in C; a property test in `nodewise-enforce` checks each formula here against
+//! it. `nodes` and `parts` are at least 1; results are indices into the list.
 
 /// Round-robin: index of the node of a block.
 #[must_use]
@@ -16,8 +16,8 @@ pub fn skew(block: u64, nodes: u32) -> u32 {
     ((block % nodes + block / nodes % nodes) % nodes) as u32
 }
 
-/// In turn over `prime` ≥ `nodes` virtual nodes; what falls on virtual nodes beyond the real ones is
-/// dealt round-robin over these (MAI, 2.1 and 3.1).
+/// In turn over `prime` ≥ `nodes` virtual nodes; blocks of virtual nodes beyond the real ones are dealt round-robin
+/// over the real ones (MAI, 2.1 and 3.1).
 #[must_use]
 pub fn prime(block: u64, prime: u32, nodes: u32) -> u32 {
     let (prime, nodes) = (u64::from(prime), u64::from(nodes));
@@ -28,7 +28,7 @@ pub fn prime(block: u64, prime: u32, nodes: u32) -> u32 {
     ((block / prime * (prime - nodes) + at - nodes) % nodes) as u32
 }
 
-/// Steele, Lea and Flood's SplitMix64.
+/// The mixing function of SplitMix64 (Steele, Lea and Flood).
 #[must_use]
 pub fn mix(x: u64) -> u64 {
     let x = x.wrapping_add(0x9e37_79b9_7f4a_7c15);
@@ -56,14 +56,14 @@ impl SplitMix {
     }
 }
 
-/// Uniform, independent of order, equal from run to run.
+/// A pseudo-random node: uniform, independent of order, and equal in every run.
 #[must_use]
 pub fn random(block: u64, seed: u64, nodes: u32) -> u32 {
     ((u128::from(mix(seed ^ mix(block))) * u128::from(nodes)) >> 64) as u32
 }
 
-/// Of `n` units cut into parts as `schedule(static)` cuts them, the first `n mod parts` being one
-/// longer, the part that holds a unit below `n`.
+/// The part that holds `unit` when `n` units are divided into parts as by `schedule(static)`: the first `n mod parts`
+/// parts are one unit longer.
 #[must_use]
 pub fn static_part(unit: u64, n: u64, parts: u32) -> u32 {
     let parts = u64::from(parts);
@@ -96,7 +96,7 @@ mod tests {
     #[test]
     fn rounds_are_those_of_the_paper() {
         assert_eq!(first(12, |b| skew(b, 4)), [0, 1, 2, 3, 1, 2, 3, 0, 2, 3, 0, 1]);
-        // Five virtual nodes: every fifth block is dealt again, in turn.
+        // Five virtual nodes: every fifth block is dealt to the real nodes in turn.
         assert_eq!(
             first(15, |b| prime(b, 5, 4)),
             [0, 1, 2, 3, 0, 0, 1, 2, 3, 1, 0, 1, 2, 3, 2]

@@ -1,10 +1,10 @@
 //! Placement: page policies, thread policies, and placements as rules.
 //!
-//! **Purpose.** A policy turns a histogram, an affinity and a machine into a [`Mapping`]; the
-//! recogniser turns a mapping into the few rules that survive another address layout, input size
-//! and thread count.
+//! **Purpose.** A policy turns a histogram, an affinity and a machine into a [`Mapping`]. The recogniser turns a
+//! mapping into a few rules, which remain valid for another address layout, input size and number of threads.
 //!
-//! **Constraints.** Pure and seeded; one policy a file, one line in the registry; a mapping is total.
+//! **Constraints.** Pure, and deterministic for a given seed. Each policy has its own file and one line in the
+//! registry. A mapping covers every page.
 //!
 //! **Non-goals.** Applying anything (see `nodewise-enforce`), predicting time (`-simulation`).
 

@@ -1,8 +1,8 @@
 //! Online migration policies, each restricted to the observations that its implementation would have.
 //!
-//! A policy is asked once an interval. What it may look at is a type ([`HomeView`], [`AccessorView`],
-//! [`Observed`] as a whole), so that one that stands for a node's own monitor cannot see more than that
-//! monitor would. How much of what it proposes is done is the controller's business (`nodewise-control`).
+//! A policy is asked once an interval. What it may observe is given by a type ([`HomeView`], [`AccessorView`], or the
+//! whole [`Observed`]), so that a policy that models a node's own monitor cannot see more than that monitor would. The
+//! controller (`nodewise-control`) decides which of the proposed moves are made.
 
 mod adaptive;
 mod carrefour;
@@ -41,7 +41,7 @@ use nodewise_machine::{Machine, NodeId};
 use nodewise_profile::PageNumber;
 use std::ops::Range;
 
-/// Where pages are and which node used them in a window of time. Pages ascend.
+/// The home of each page, and the accesses to it from each node in a window of time. Pages ascend.
 pub trait Observed: Sync {
     /// Nodes of the machine.
     fn nodes(&self) -> usize;
@@ -54,13 +54,13 @@ pub trait Observed: Sync {
         self.len() == 0
     }
 
-    /// The first base page of the page at `index`, which is as large as decisions are made for.
+    /// The first base page of the page at `index`, whose size is that of decisions.
     fn page(&self, index: usize) -> PageNumber;
 
     /// The node that the page is on.
     fn home(&self, index: usize) -> NodeId;
 
-    /// Accesses (or samples) from each node, older ones discounted: `counts` has an entry a node.
+    /// Accesses (or samples) from each node, with older ones discounted; `counts` has one entry per node.
     fn counts(&self, index: usize, counts: &mut [u64]);
 
     /// Reads consecutive pages, at the cost of one call.
@@ -73,34 +73,35 @@ pub trait Observed: Sync {
         None
     }
 
-    /// log2 of the base pages a page of decisions has: 9 for 2 MiB.
+    /// Base-2 logarithm of the decision's page size in base pages: 9 for 2 MiB.
     fn page_shift(&self) -> u32 {
         0
     }
 
-    /// Counts are accesses, all of them; otherwise they are samples.
+    /// Whether counts are all accesses; otherwise they are samples.
     fn exact(&self) -> bool {
         false
     }
 }
 
-/// Why a page should move: the counts that decided.
+/// Why a page should move: the counts that the decision is based on.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Reason {
-    /// Accesses from the node it should go to; weighted sums where a policy looks at neighbours.
+    /// Accesses from the target node; weighted sums if the policy includes neighbouring pages.
     pub to_count: f64,
     /// Accesses from its home; `None` where the policy cannot see them.
     pub home_count: Option<f64>,
-    /// What `to_count` had to exceed.
+    /// The value that `to_count` had to exceed.
     pub against: f64,
-    /// All accesses that the policy saw when it judged this page: what it rests on.
+    /// All accesses to this page that the policy knew: the sample size.
     pub evidence: f64,
-    /// Not because the node there uses it more: the page is shared and spread, or a recorded move is made again.
+    /// The reason is not that the target node uses the page more: the page is shared and spread, or a recorded move is
+    /// repeated.
     pub regardless: bool,
 }
 
 impl Reason {
-    /// The same in units of this many accesses.
+    /// The same reason with counts divided by `scale`.
     #[inline]
     fn per(self, scale: f64) -> Self {
         Self {
@@ -128,12 +129,12 @@ pub struct Move {
     pub reason: Reason,
 }
 
-/// Proposes moves from what was observed.
+/// Proposes moves based on observed accesses.
 pub trait MigrationPolicy: Send {
     /// The name as written, parameters included: `out-w:threshold=3`.
     fn name(&self) -> String;
 
-    /// Proposals by ascending index, a page once at most, none to where the page is.
+    /// The proposals by ascending index. A page occurs at most once, and never with its current node as target.
     fn decide(&mut self, observed: &dyn Observed) -> Vec<Move>;
 
     /// Messages between nodes that this many moves cost, beyond the moves themselves.
@@ -142,7 +143,7 @@ pub trait MigrationPolicy: Send {
     }
 }
 
-/// A policy, or what is wrong with its parameters.
+/// A policy, or the error in its parameters.
 type Made = Result<Box<dyn MigrationPolicy>, PolicyError>;
 
 /// One line of the registry.
@@ -188,7 +189,7 @@ registry! {
         => adaptive::make;
 }
 
-/// What precedes an online policy's name where a page policy may stand too: `balance:out-w`.
+/// The prefix of an online policy's name where a page policy would be possible as well: `balance:out-w`.
 pub const BALANCE: &str = "balance:";
 
 /// The policy that `text` names: `out-w`, `balance:out-w:threshold=3`.
@@ -226,4 +227,4 @@ pub fn migration_policy(text: &str, machine: &Machine) -> Result<Box<dyn Migrati
 #[cfg(test)]
 mod definitions;
 #[cfg(test)]
-mod laws;
+mod properties;

@@ -53,7 +53,7 @@ pub struct PolicyKind {
     make: fn(&Request<'_>) -> Result<Policy, PolicyError>,
 }
 
-/// What a registry line gets to make its policy from.
+/// The input from which a registry entry creates its policy.
 struct Request<'a> {
     /// The policy as written, parameter included.
     text: &'a str,
@@ -63,7 +63,7 @@ struct Request<'a> {
     outside: &'a dyn Outside,
 }
 
-/// What policies need from outside this pure crate: the text of map files, and shared libraries.
+/// Access to what is outside this pure crate: map files and shared libraries.
 pub trait Outside {
     /// The text of a map file.
     ///
@@ -78,7 +78,7 @@ pub trait Outside {
     fn plugin(&self, path: &str) -> Result<Box<dyn PagePolicy>, String>;
 }
 
-/// No files, no libraries.
+/// An [`Outside`] without files and libraries.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Nothing;
 
@@ -135,8 +135,8 @@ impl Request<'_> {
     }
 }
 
-/// The policies that a comma-separated list names: `all`, names from the registry, `mixed:0.8..0.99`
-/// for one policy a percent, and paths of shared libraries (`./my-policy.so`).
+/// The policies in a comma-separated list: `all`, names from the registry, `mixed:0.8..0.99` for one policy per
+/// percent, and paths of shared libraries (`./my-policy.so`).
 ///
 /// ```
 /// # use nodewise_analysis::Histogram;
@@ -202,7 +202,7 @@ pub fn page_policies(
     Ok(policies)
 }
 
-/// The one policy that a name stands for.
+/// The single policy with this name.
 ///
 /// # Errors
 /// One line: the unknown name with the known ones, or what is wrong with a parameter.
@@ -251,8 +251,8 @@ fn by_counts(
     }
 }
 
-/// One distribution for every array that rules reach; stacks, pools of small allocations, files and
-/// images stay where they are first touched.
+/// One distribution for every array that rules can address; stacks, pools of small allocations, files and images stay
+/// where they are first touched.
 fn by_object(policy: &impl PagePolicy, context: &Context<'_>, distribution: &Distribution) -> Mapping {
     let Context {
         profile,
@@ -275,4 +275,4 @@ fn by_object(policy: &impl PagePolicy, context: &Context<'_>, distribution: &Dis
 }
 
 #[cfg(test)]
-mod laws;
+mod properties;

@@ -42,7 +42,7 @@ pub trait PagePolicy: Send + Sync {
     /// If a user's policy fails; [`PagePolicy::try_place`] reports that instead.
     fn place(&self, context: &Context<'_>) -> Mapping;
 
-    /// Like [`PagePolicy::place`], for policies that are not ours and may fail.
+    /// Like [`PagePolicy::place`], for policies of users, which may fail.
     ///
     /// # Errors
     /// One line: what the policy did wrong.
@@ -50,7 +50,7 @@ pub trait PagePolicy: Send + Sync {
         Ok(self.place(context))
     }
 
-    /// What whoever asked for the policy should know before believing its figures here: lines.
+    /// Notes for the user that affect how far the policy's figures can be trusted here, one line each.
     fn notes(&self, _context: &Context<'_>) -> Vec<String> {
         Vec::new()
     }

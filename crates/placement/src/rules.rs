@@ -23,14 +23,14 @@ use nodewise_profile::ObjectKind;
 use std::fmt;
 use std::str::FromStr;
 
-/// Which objects a rule is about. Absent parts match anything.
+/// Selects objects for a rule. A missing part matches anything.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Selector {
     /// The kind of memory that the rule applies to.
     pub kind: ObjectKind,
     /// Call site in [`nodewise_profile::Site`]'s display form (heap and mappings).
     pub site: Option<String>,
-    /// Variable or file name (statics, thread-local storage, files); for people only on the heap.
+    /// Variable or file name (statics, thread-local storage, files); on the heap only informative.
     pub name: Option<String>,
     /// Ordinal of the allocating thread.
     pub thread: Option<u32>,
@@ -38,7 +38,7 @@ pub struct Selector {
     pub sequence: Option<u32>,
 }
 
-/// How an object's pages are dealt over nodes. `i` is the page's index in the object, `P` its pages.
+/// How an object's pages are distributed over nodes. `i` is the page's index in the object, `P` its number of pages.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Distribution {
     /// Leave to the kernel: the node of the first touch.
@@ -55,14 +55,14 @@ pub enum Distribution {
     /// The object is `repeat` equal parts, each split into as many blocks as there are threads, and
     /// each block goes to the node of its thread: `block by thread`, `block by thread repeat 64`.
     ByThread {
-        /// Parts; 1 for an x-wise pattern, the number of planes for a y-wise one.
+        /// Number of equal parts; 1 for an x-wise pattern, the number of planes for a y-wise one.
         repeat: u32,
     },
     /// The node of the allocating thread: `allocator`.
     Allocator,
 }
 
-/// Explicit nodes for pages that no distribution expresses; override the rule's distribution.
+/// Consecutive pages with an explicit node, where no distribution fits; overrides the rule's distribution.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Run {
     /// Index of the first page in the object.
@@ -73,18 +73,18 @@ pub struct Run {
     pub node: NodeId,
 }
 
-/// One line of a placement.
+/// A rule of a placement.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rule {
     /// The objects that the rule applies to.
     pub object: Selector,
-    /// How their pages are dealt.
+    /// How their pages are distributed.
     pub distribution: Distribution,
     /// Exceptions, ascending and disjoint.
     pub runs: Vec<Run>,
     /// Pages of the object when recorded: runs apply only to objects of this size.
     pub pages: u64,
-    /// Accesses to a page of these objects over those to a page of the program, in the mean; 1 where that is not known.
+    /// Mean accesses per page of these objects, relative to the mean over the program's pages; 1 if unknown.
     pub weight: f64,
 }
 
@@ -95,11 +95,11 @@ pub struct ThreadBinding {
     pub name: String,
     /// CPU of OpenMP thread (or, without OpenMP, thread ordinal) i on the target machine.
     pub cpus: Vec<CpuId>,
-    /// Its node: what distributions by thread use.
+    /// The node of each CPU in `cpus`, used by distributions by thread.
     pub nodes: Vec<NodeId>,
 }
 
-/// What share of a mapping's effect the rules keep when re-applied to the recorded histogram.
+/// The shares of accesses that stay local when the rules are applied to the recorded histogram again.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Kept {
     /// Local fraction of the mapping.
@@ -108,16 +108,16 @@ pub struct Kept {
     pub rules_local: f64,
     /// Local fraction of the rules without runs: what transfers to another size.
     pub transferable_local: f64,
-    /// What other runs keep of the rules with their runs, where any was recorded.
+    /// The same for other runs, if the recording tells how threads get their parts of the data there.
     pub other_runs: Option<OtherRuns>,
 }
 
-/// How threads of other runs take their parts, and what rules keep there.
+/// How threads get their parts of the data in other runs, and the local fractions of the rules there.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct OtherRuns {
     /// How threads get their parts.
     pub assignment: Assignment,
-    /// Whether that is assumed ([`Roles::counter`](nodewise_analysis::Roles::counter)), not seen.
+    /// Whether that is assumed ([`Roles::counter`](nodewise_analysis::Roles::counter)) rather than observed.
     pub assumed: bool,
     /// Local fraction with threads bound by their numbers.
     pub by_number: f64,
@@ -134,7 +134,7 @@ pub struct Placement {
     pub policy: String,
     /// The target machine's name and number of nodes.
     pub machine: String,
-    /// Nodes of the target.
+    /// Number of nodes of the target machine.
     pub nodes: u32,
     /// File name of the recorded program.
     pub program: String,
@@ -148,7 +148,7 @@ pub struct Placement {
     pub default: Distribution,
     /// The rules; the first that matches an object applies.
     pub rules: Vec<Rule>,
-    /// What they are worth.
+    /// The local fractions that the rules keep.
     pub kept: Kept,
 }
 

@@ -25,7 +25,7 @@ use nodewise_analysis::{Affinity, Histogram, thread_numbers};
 use nodewise_machine::{CpuId, Machine};
 use nodewise_profile::Profile;
 
-/// What thread policies are called, with what they do: the order of reports.
+/// The thread policies with their descriptions, in the order of reports.
 pub const THREAD_POLICIES: &[(&str, &str)] = &[
     ("compact", "node by node"),
     ("identity", "thread i on CPU i, as the machine numbers them"),
@@ -54,8 +54,8 @@ pub const THREAD_POLICIES: &[(&str, &str)] = &[
     ("file:FILE", "as a TOML or CSV file says"),
 ];
 
-/// The affinity a name stands for; `auto` is `recorded` on a machine of as many nodes as the profile was sampled on,
-/// else `sharing-aware`. More threads than CPUs begin again at the first CPU.
+/// The affinity by a policy's name. `auto` is `recorded` on a machine with as many nodes as the one that the profile
+/// was sampled on, else `sharing-aware`. With more threads than CPUs, assignment starts again at the first CPU.
 ///
 /// ```
 /// # use nodewise_analysis::Histogram;
@@ -97,20 +97,20 @@ pub fn thread_policy(
     Ok(Affinity::of_cpus(text, profile, machine, &cpus))
 }
 
-/// The name written out, with its parameter.
+/// The full name, with its parameter.
 fn full_name(text: &str) -> Result<String, PolicyError> {
     let (name, parameter) = text.split_once(':').map_or((text, None), |(n, p)| (n, Some(p)));
     let full = nodewise_input::resolve(name, heads().chain(["auto"])).map_err(|hint| unknown(text, &hint))?;
     Ok(parameter.map_or(full.to_owned(), |p| format!("{full}:{p}")))
 }
 
-/// What thread policies are called without their parameters.
+/// The names of thread policies without their parameters.
 fn heads() -> impl Iterator<Item = &'static str> + Clone {
     let head = |(name, _): &(&'static str, _)| name.split_once(':').map_or(*name, |(head, _)| head);
     THREAD_POLICIES.iter().map(head)
 }
 
-/// The error for a name that is none; `hint` as [`nodewise_input::resolve`] has it.
+/// The error for an unknown name; `hint` as from [`nodewise_input::resolve`].
 fn unknown(text: &str, hint: &str) -> PolicyError {
     let known: Vec<_> = THREAD_POLICIES.iter().map(|p| p.0).collect();
     PolicyError(format!(
@@ -119,7 +119,7 @@ fn unknown(text: &str, hint: &str) -> PolicyError {
     ))
 }
 
-/// Where threads were seen, if that was on this machine; else sharing-aware.
+/// Where threads were observed, if that was on this machine; else sharing-aware.
 fn seen_here(
     profile: &Profile,
     histogram: &Histogram,
@@ -136,7 +136,7 @@ fn seen_here(
 }
 
 impl ThreadBinding {
-    /// The binding that makes `affinity` real: the CPU and node of each thread number.
+    /// The binding that realises an affinity: the CPU and node of each thread number.
     #[must_use]
     pub fn of(affinity: &Affinity, profile: &Profile) -> Self {
         let nodes = affinity.by_number(profile);

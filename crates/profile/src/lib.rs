@@ -34,7 +34,7 @@ pub use thread::Thread;
 pub struct Profile {
     /// How, when and on what the profile was made.
     pub meta: Meta,
-    /// Memory objects, by [`ObjectId`]. Entry 0 is the catch-all for pages nobody claimed.
+    /// Memory objects, by [`ObjectId`]. Entry 0 has all pages without a known owner.
     pub objects: Vec<Object>,
     /// Threads, process by process in order of creation, by [`ThreadId`].
     pub threads: Vec<Thread>,

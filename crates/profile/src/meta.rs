@@ -124,7 +124,7 @@ pub struct Meta {
     pub started_at: u64,
     /// Wall time of the recorded run, nanoseconds.
     pub wall_ns: u64,
-    /// Wall time of the plain build on the same host when somebody measured it, nanoseconds.
+    /// Wall time of the plain build on the same host, nanoseconds, if it was measured.
     pub plain_wall_ns: Option<u64>,
     /// CPU time of the plain build's own work on the same host, waiting in the threading runtime apart, when it was
     /// measured, nanoseconds.
@@ -149,7 +149,7 @@ pub struct Meta {
     pub sampling: Option<Sampling>,
     /// Pages that policies wanted to move but the controller held back, by cause.
     pub held_back: Vec<(String, u64)>,
-    /// Pages the kernel's own balancing moved, as it counted them itself; `None` when nobody asked.
+    /// Pages moved by the kernel's own balancing, by its own count; `None` if it was not read.
     pub kernel_migrations: Option<u64>,
     /// The version of nodewise that wrote it.
     pub version: String,

@@ -13,7 +13,7 @@ pub struct Migration {
     pub page: PageNumber,
     /// Number of consecutive pages, at least 1.
     pub len: u32,
-    /// Object that owns the pages; 0 when nobody claimed them.
+    /// Object that owns the pages; 0 if none is known.
     pub object: ObjectId,
     /// The node they left.
     pub from: u16,
@@ -21,7 +21,7 @@ pub struct Migration {
     pub to: u16,
     /// Who moved them: a migration policy as written, [`Migration::KERNEL`] or [`Migration::UNKNOWN`].
     pub by: String,
-    /// Accesses or samples from the new node, per page; 0 for the kernel's moves, whose reasons nobody sees.
+    /// Accesses or samples from the new node, per page; 0 for the kernel's moves, whose reasons are not visible.
     pub to_count: f64,
     /// Accesses or samples from the old node, per page; `None` when the policy could not see them.
     pub home_count: Option<f64>,
@@ -55,7 +55,7 @@ pub enum Mover {
     Policy,
     /// The kernel's own balancing.
     Kernel,
-    /// Somebody else, or it is new memory at the same address.
+    /// Another program, or the memory is new at the same address.
     Other,
 }
 

@@ -196,9 +196,9 @@ pub enum RegionKind {
 pub enum Schedule {
     /// In parts by thread number (`schedule(static)`).
     Static,
-    /// In pieces to whoever asks (`schedule(dynamic)`).
+    /// In pieces, each to the next thread that asks for one (`schedule(dynamic)`).
     Dynamic,
-    /// Likewise, in ever smaller pieces (`schedule(guided)`).
+    /// The same with decreasing pieces (`schedule(guided)`).
     Guided,
     /// As the runtime chooses (`schedule(auto)`).
     Auto,

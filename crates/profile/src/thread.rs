@@ -16,7 +16,7 @@ pub struct Thread {
     pub start: Frame,
     /// CPU time, nanoseconds; on all nodes together, once.
     pub cpu_ns: u64,
-    /// The node it ran on, as the host counts them from 0; `None` where nobody looked.
+    /// The node it ran on, as the host counts them from 0; `None` if it was not observed.
     pub node: Option<u16>,
 }
 

@@ -195,7 +195,7 @@ impl Findings<'_> {
         self.context.profile.meta.observer.is_sampled()
     }
 
-    /// The share of pages whose first touch nobody saw, where accesses are samples: else nobody asks.
+    /// The share of pages whose first touch was not observed; only of interest where accesses are samples.
     fn unknown_first_touch(&self) -> f64 {
         if !self.is_sampled() {
             return 0.0;

@@ -101,7 +101,7 @@ pub struct Run {
     pub elsewhere_share: Option<f64>,
     /// Touched pages of the objects by the node they ended on.
     pub pages: Vec<u64>,
-    /// What placing them came to; none if nobody placed pages.
+    /// The result of placement; none if no pages were placed.
     pub placement: Option<Placement>,
     /// Pages the kernel moved to balance; none if it did not say.
     pub pages_migrated: Option<i64>,

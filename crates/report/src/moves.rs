@@ -58,7 +58,7 @@ pub struct Moves {
     pub kernel: u64,
     /// Found moved, and neither by us nor, by its own count, by the kernel.
     pub others: u64,
-    /// What the kernel counted itself; `null` when nobody asked it.
+    /// The kernel's own count; `null` if it was not read.
     pub kernel_counted: Option<u64>,
     /// Moves back to the node just left.
     pub ping_pongs: u64,

@@ -24,7 +24,7 @@ pub struct Roles {
     pub by_chance: f64,
     /// Share of all accesses that went to parts.
     pub in_parts: f64,
-    /// Parallel constructs that deal their work to whoever asks, the largest share first.
+    /// Parallel constructs that deal pieces of work to the next thread that asks, the largest share first.
     pub loops: Vec<DynamicLoop>,
     /// Code that takes numbers from counters which threads share, those of most threads first.
     pub counters: Vec<Counter>,

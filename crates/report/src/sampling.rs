@@ -15,7 +15,7 @@ pub struct Sampling {
     pub intensity: f64,
     /// Exclusivity over the whole program.
     pub exclusivity: Sampled,
-    /// Share of the sampled pages whose first touch nobody saw: their home is guessed.
+    /// Share of the sampled pages whose first touch was not observed, so that their home is guessed.
     pub unknown_first_touch: f64,
     /// Share of the pages known that have no samples: of them only the first touch was seen.
     pub unseen: f64,

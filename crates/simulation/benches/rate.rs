@@ -1,7 +1,7 @@
-//! Rows a second through the simulator, for eight mappings of eight nodes at once.
+//! Measures rows per second through the simulator, for eight mappings on eight nodes at once.
 //!
-//! `RAYON_NUM_THREADS=1 cargo bench -p nodewise-simulation --bench rate -- [ROWS]` prints one number of rows
-//! a second. 64 threads; each page is touched by four of them; a million rows a slice.
+//! `RAYON_NUM_THREADS=1 cargo bench -p nodewise-simulation --bench rate -- [ROWS]` prints the number of rows per
+//! second. There are 64 threads; each page is touched by four of them; a slice has a million rows.
 
 use nodewise_analysis::{Affinity, Histogram};
 use nodewise_machine::{CpuId, Machine, Node, NodeId, Route};
@@ -66,7 +66,7 @@ fn rows(count: u32) -> Vec<Access> {
 fn main() {
     let count = std::env::args()
         .skip(1)
-        .find(|a| a != "--bench") // which cargo bench adds
+        .find(|a| a != "--bench") // without the argument that cargo bench adds
         .and_then(|n| n.parse().ok())
         .unwrap_or(20_000_000);
     let pages = (ROWS_PER_SLICE / 4) as usize;

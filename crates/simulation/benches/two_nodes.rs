@@ -1,8 +1,8 @@
-//! What this crate predicts of Table 1 of Lepers et al. (AsymSched): a program of 16 threads on two nodes that
-//! streams through memory, all of it on one of them.
+//! This crate's prediction of Table 1 of Lepers et al. (AsymSched): a program of 16 threads on two nodes that streams
+//! through memory, all of which is on one of them.
 //!
-//! `cargo bench -p nodewise-simulation --bench two_nodes -- MACHINE` prints, for every ordered pair, `master,other,seconds`;
-//! seconds mean something relative to each other only.
+//! `cargo bench -p nodewise-simulation --bench two_nodes -- MACHINE` prints `master,other,seconds` for every ordered
+//! pair of nodes. Only ratios of the times are meaningful.
 
 #![forbid(unsafe_code)]
 
@@ -15,7 +15,7 @@ use nodewise_simulation::{Parameters, simulate};
 const THREADS: u32 = 16;
 const PAGES: u32 = 1 << 16;
 
-/// Each thread reads its part of the pages, every line of it, by words.
+/// Each thread reads every line of its part of the pages, word by word.
 fn rows() -> Vec<Access> {
     let part = PAGES / THREADS;
     let row = |t: u32| Access {
@@ -32,7 +32,7 @@ fn rows() -> Vec<Access> {
     (0..THREADS).map(row).collect()
 }
 
-/// Half the threads on each of two nodes; where there are fewer CPUs, they share them.
+/// Half of the threads on each of two nodes; with fewer CPUs than threads, they share CPUs.
 fn affinity(machine: &Machine, nodes: [NodeId; 2]) -> Affinity {
     let node = |t: u32| nodes[(t * 2 / THREADS) as usize];
     let cpu = |t: u32| {
@@ -47,7 +47,7 @@ fn affinity(machine: &Machine, nodes: [NodeId; 2]) -> Affinity {
 }
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let name = std::env::args().skip(1).find(|a| a != "--bench"); // which cargo bench adds
+    let name = std::env::args().skip(1).find(|a| a != "--bench"); // without the argument that cargo bench adds
     let machine = Machine::load(&name.unwrap_or("machine-a".into()))?;
     let (profile, source) = (Profile::default(), InMemory::new(rows()));
     let histogram = Histogram {

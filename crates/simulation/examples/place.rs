@@ -1,7 +1,7 @@
 //! From accesses to a prediction, without files: `cargo run --release -p nodewise-simulation --example place [MACHINE]`.
 //!
-//! One thread initialises an array, as loops before a parallel region do, and all threads then sweep their blocks of it,
-//! twenty times. Prints what each page policy is predicted to make of that.
+//! One thread initialises an array, as in a loop before a parallel region, and then all threads sweep their blocks of
+//! it twenty times. Prints the predicted time under each page policy.
 
 use nodewise_analysis::Histogram;
 use nodewise_machine::Machine;
@@ -19,7 +19,7 @@ const LINES: u64 = 64;
 /// Initialisation, and twenty sweeps.
 const SLICES: u32 = 21;
 
-/// The array, its threads and who touched it first: a profile without its accesses.
+/// The array, its threads, and which thread touched it first: a profile without its accesses.
 fn profile(threads: u32) -> Profile {
     let array = Object {
         kind: ObjectKind::Heap,
@@ -42,7 +42,7 @@ fn profile(threads: u32) -> Profile {
     }
 }
 
-/// A row is a run of pages that a thread uses alike in a slice.
+/// A row is a run of pages that a thread uses equally in a slice.
 fn accesses(threads: u32) -> InMemory {
     let write = Access {
         object: ObjectId(1),

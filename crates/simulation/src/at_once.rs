@@ -1,10 +1,10 @@
-//! Several programs at once, each on nodes of its own, that contend for links and for controllers of each other's
-//! nodes.
+//! Predicts several programs that run at once, each on nodes of its own, and contend for links and for the controllers
+//! of each other's nodes.
 //!
-//! All begin together. While each is in some phase, every node of every program moves bytes at the rate that its
-//! program's time gives it, max-min fair where a resource is full; each program's time follows from what the others
-//! leave it, and these times from one another, until they agree. The first phase to end is followed by its
-//! program's next, and so on.
+//! All programs begin together. While each program is in some phase, every node of every program moves bytes at the
+//! rate that follows from the phase's time, max-min fair where a resource is full. Each program's time depends on what
+//! the others leave it, so the times are found by fixed-point iteration. When the first phase ends, its program's next
+//! phase begins.
 
 use crate::phase::{Cost, Load};
 use crate::resources::Resources;
@@ -17,10 +17,11 @@ use std::collections::BTreeMap;
 const AGREED: f64 = 1e-3;
 /// Largest number of iterations.
 const ROUNDS: usize = 40;
-/// From this iteration on steps are damped (geometric mean), against oscillation.
-const CALMER: usize = 6;
+/// From this iteration on, steps are damped (geometric mean) to prevent oscillation.
+const DAMPED_FROM: usize = 6;
 
-/// One program of several: its policy by place in its [`ProgramPhases`], and the node of each of its virtual nodes.
+/// One of several programs: the index of its policy in its [`ProgramPhases`], and the node of each of its virtual
+/// nodes.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Program {
     /// Index of the policy in [`ProgramPhases::policies`].
@@ -29,20 +30,20 @@ pub struct Program {
     pub nodes: Vec<NodeId>,
 }
 
-/// What happens when a program has ended.
+/// What a program does once it has ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Afterwards {
     /// It leaves its share of the links to the others.
     #[default]
     Gone,
-    /// It begins again and again until all have ended once: others meet what it moved on average.
+    /// It is repeated until all programs have ended once; the others then contend with its average traffic.
     Again,
 }
 
 /// Predicted time of one program beside others.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct ProgramPrediction {
-    /// Wall time of its (first) run, typical.
+    /// Wall time of its first run in the typical scenario.
     pub seconds: f64,
     /// Mean latency of a cache line as seen by CPUs, nanoseconds.
     pub latency_ns: f64,
@@ -50,30 +51,30 @@ pub struct ProgramPrediction {
 
 /// A step of a program: a phase or a pause for moving pages.
 enum Item<'a> {
-    /// A phase, and what it costs alone.
+    /// A phase, and its cost when the program runs alone.
     Phase(Box<(Load<'a>, Cost)>),
     /// Time in which pages are moved, nanoseconds.
     Pause(f64),
 }
 
-/// Predicts each run of the programs; a run has one entry a course, and so has its outcome.
+/// Predicts each run of the programs. A run has one entry per program of `all_phases`, and so does its result.
 ///
 /// # Panics
-/// If a run has not one program a course, or an unknown policy.
+/// If a run does not have as many programs as `all_phases`, or a program names an unknown policy.
 #[must_use]
 pub fn at_once(
     machine: &Machine,
-    courses: &[ProgramPhases],
+    all_phases: &[ProgramPhases],
     runs: &[Vec<Program>],
     afterwards: Afterwards,
 ) -> Vec<Vec<ProgramPrediction>> {
-    let mut known: Vec<BTreeMap<&Program, usize>> = vec![BTreeMap::new(); courses.len()];
+    let mut known: Vec<BTreeMap<&Program, usize>> = vec![BTreeMap::new(); all_phases.len()];
     let mut each: Vec<(usize, &Program)> = Vec::new();
     for run in runs {
-        assert_eq!(run.len(), courses.len(), "one program a course");
-        for (course, program) in run.iter().enumerate() {
-            known[course].entry(program).or_insert_with(|| {
-                each.push((course, program));
+        assert_eq!(run.len(), all_phases.len(), "one program for each item");
+        for (program_phases, program) in run.iter().enumerate() {
+            known[program_phases].entry(program).or_insert_with(|| {
+                each.push((program_phases, program));
                 each.len() - 1
             });
         }
@@ -84,24 +85,28 @@ pub fn at_once(
         .collect();
     let prepared = each.par_iter().zip(&resources);
     let prepared: Vec<Prepared<'_>> = prepared
-        .map(|((course, program), resources)| Prepared::new(&courses[*course], program.policy, resources))
+        .map(|((program_phases, program), resources)| {
+            Prepared::new(&all_phases[*program_phases], program.policy, resources)
+        })
         .collect();
-    let of = |(course, program): (usize, &Program)| Running::new(&prepared[known[course][program]]);
+    let of = |(program_phases, program): (usize, &Program)| {
+        Running::new(&prepared[known[program_phases][program]])
+    };
     let together = |run: &Vec<Program>| play(run.iter().enumerate().map(of).collect(), afterwards);
     runs.par_iter().map(together).collect()
 }
 
-/// A program with a policy on given nodes.
+/// A program with its policy on its nodes.
 struct Prepared<'a> {
-    course: &'a ProgramPhases,
+    program_phases: &'a ProgramPhases,
     items: Vec<Item<'a>>,
     /// Traffic of each of its nodes over the whole run.
     whole: Vec<Demand>,
 }
 
 impl<'a> Prepared<'a> {
-    fn new(course: &'a ProgramPhases, policy: usize, resources: &'a Resources) -> Self {
-        let items = items(course, policy, resources);
+    fn new(program_phases: &'a ProgramPhases, policy: usize, resources: &'a Resources) -> Self {
+        let items = items(program_phases, policy, resources);
         let mut sums = vec![(0.0, BTreeMap::new()); resources.nodes];
         for item in &items {
             let Item::Phase(phase) = item else { continue };
@@ -118,23 +123,27 @@ impl<'a> Prepared<'a> {
             over: over.into_iter().collect(),
         });
         Self {
-            course,
+            program_phases,
             items,
             whole: whole.collect(),
         }
     }
 }
 
-/// A course's phases under one policy, on nodes of some machine.
-fn items<'a>(course: &'a ProgramPhases, policy: usize, resources: &'a Resources) -> Vec<Item<'a>> {
-    let bytes = course.parameters.traffic.bytes();
+/// The items of a program's phases under one policy, on the nodes that `resources` describe.
+fn items<'a>(program_phases: &'a ProgramPhases, policy: usize, resources: &'a Resources) -> Vec<Item<'a>> {
+    let bytes = program_phases.parameters.traffic.bytes();
     let mut items = Vec::new();
-    for step in &course.steps {
+    for step in &program_phases.steps {
         let pause = step.paid[policy].as_ref().map_or(0.0, |p| p.ns(resources));
         items.extend((pause > 0.0).then_some(Item::Pause(pause)));
         for merged in &step.phases {
-            let load = merged.load(policy, &course.slot_nodes, resources, bytes);
-            let alone = load.solve(&course.typical, &course.fit, &course.parameters);
+            let load = merged.load(policy, &program_phases.slot_nodes, resources, bytes);
+            let alone = load.solve(
+                &program_phases.typical,
+                &program_phases.fit,
+                &program_phases.parameters,
+            );
             items.push(Item::Phase(Box::new((load, alone))));
         }
     }
@@ -188,7 +197,7 @@ impl<'a> Running<'a> {
             None if afterwards == Afterwards::Again => (&self.prepared.whole, self.ns),
             _ => return Vec::new(),
         };
-        let rate = self.prepared.course.fit.miss / ns;
+        let rate = self.prepared.program_phases.fit.miss / ns;
         let busy = demands.iter().filter(|d| d.bytes > 0.0);
         busy.map(|d| (d, d.bytes * rate))
             .filter(|d| d.1 > 0.0 && d.1.is_finite())
@@ -203,13 +212,18 @@ impl<'a> Running<'a> {
         let (load, alone) = &**phase;
         let meets = |demand: &Demand| demand.over.iter().any(|o| load.bytes[o.0 as usize] > 0.0);
         let others: Vec<_> = others.iter().filter(|o| meets(o.0)).copied().collect();
-        let course = self.prepared.course;
+        let program_phases = self.prepared.program_phases;
         let solved = match others.as_slice() {
             [] => alone.clone(),
-            others => load.solve_beside(others, &course.typical, &course.fit, &course.parameters),
+            others => load.solve_beside(
+                others,
+                &program_phases.typical,
+                &program_phases.fit,
+                &program_phases.parameters,
+            ),
         };
         let before = self.now.0;
-        let ns = if round < CALMER {
+        let ns = if round < DAMPED_FROM {
             solved.ns
         } else {
             (solved.ns * before).sqrt()
@@ -255,7 +269,7 @@ impl<'a> Running<'a> {
 
 fn play(mut programs: Vec<Running<'_>>, afterwards: Afterwards) -> Vec<ProgramPrediction> {
     while programs.iter().any(|p| p.item().is_some()) {
-        agree(&mut programs, afterwards);
+        converge(&mut programs, afterwards);
         let under_way = programs.iter().filter(|p| p.item().is_some());
         let next = under_way.map(|p| p.left * p.now.0).fold(f64::INFINITY, f64::min);
         programs.iter_mut().for_each(|p| p.pass(next));
@@ -264,7 +278,7 @@ fn play(mut programs: Vec<Running<'_>>, afterwards: Afterwards) -> Vec<ProgramPr
 }
 
 /// Fixed-point iteration: finds times of all current items that are consistent with each other.
-fn agree(programs: &mut [Running<'_>], afterwards: Afterwards) {
+fn converge(programs: &mut [Running<'_>], afterwards: Afterwards) {
     programs.iter_mut().for_each(Running::begin);
     for round in 0..ROUNDS {
         let mut change = 0.0f64;

@@ -4,21 +4,21 @@ use crate::{Parameters, Range, Scenario, Traffic};
 use nodewise_analysis::Histogram;
 use nodewise_profile::{Observer, Profile};
 
-/// What the recorded CPU time rests on.
+/// The source of the recorded CPU time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Basis {
-    /// The threads' CPU time, waiting in the threading runtime apart.
+    /// The threads' CPU time, without waiting in the threading runtime.
     CpuTime,
-    /// Wall time by the smaller of threads and CPUs: nobody noted CPU times.
+    /// Wall time multiplied by the smaller number of threads and CPUs, as no CPU times were recorded.
     WallTime,
     /// No time was recorded: a nominal cost per access.
     Assumed,
-    /// Accesses are samples: how many each stands for is not known, and so no time is.
+    /// Accesses are samples. The number of accesses that each stands for is unknown, so no times can be predicted.
     Samples,
 }
 
 impl Basis {
-    /// One phrase for people.
+    /// A description in one phrase.
     #[must_use]
     pub fn text(self) -> &'static str {
         match self {
@@ -30,27 +30,28 @@ impl Basis {
     }
 }
 
-/// No core makes more accesses: four a cycle at 5 GHz, nanoseconds.
+/// Least time per access of any core, nanoseconds: four accesses per cycle at 5 GHz.
 const LEAST_NS_PER_ACCESS: f64 = 0.05;
-/// No core fetches lines faster: 64 bytes at 32 GB/s, nanoseconds. Published single-core bandwidths are 10 to 20 GB/s.
+/// Least time per line of any core, nanoseconds: 64 bytes at 32 GB/s. Published single-core bandwidths are 10 to 20
+/// GB/s.
 const LEAST_NS_PER_LINE: f64 = 2.0;
-/// CPU time of recorded over plain runs, geometric mean over 29 third-party programs.
+/// Typical ratio of CPU times of recorded and plain runs: the geometric mean over 29 third-party programs.
 const TYPICAL_COST: f64 = 2.1;
-/// CPU time is sampled so often, by [`nodewise_profile::Coverage`]'s sampler.
+/// Samples of CPU time per nanosecond, by [`nodewise_profile::Coverage`]'s sampler.
 const SAMPLES_PER_NS: f64 = 997e-9;
-/// No program spends more of its CPU time than this waiting for memory.
+/// Largest share of its CPU time that a program spends waiting for memory.
 const LARGEST_MEMORY_SHARE: f64 = 0.95;
 
-/// The recorded run's CPU time and traffic, and how they split.
+/// The recorded run's CPU time and traffic, and how the time is divided into compute and memory.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Calibration {
-    /// What the time rests on.
+    /// The source of the time.
     pub basis: Basis,
-    /// CPU time of the program's own work, all threads, while recording, nanoseconds.
+    /// CPU time of the program's own work while recording, summed over threads, nanoseconds.
     pub busy_ns: f64,
     /// CPU time of the recorded run over that of the plain one.
     pub recording_cost: Range,
-    /// Whether a plain run was measured, and so nothing is assumed of the recording's cost.
+    /// Whether a plain run was measured, so that the cost of recording is not assumed.
     pub measured_cost: bool,
     /// Accesses of the recorded run.
     pub accesses: u64,
@@ -59,7 +60,7 @@ pub struct Calibration {
     host_latency_ns: f64,
 }
 
-/// What calibration leaves of a scenario.
+/// The result of calibration under one scenario.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Fit {
     /// Compute per access, nanoseconds.
@@ -69,7 +70,8 @@ pub(crate) struct Fit {
 }
 
 impl Fit {
-    /// As it holds on the machine: its cores compute at their own speed, and what is not cached reaches memory.
+    /// The same for the simulated machine: its cores compute at their own speed, and all traffic that is not cached
+    /// reaches memory.
     pub fn on(self, parameters: &Parameters) -> Self {
         Self {
             ns_per_access: self.ns_per_access * parameters.core_factor,
@@ -82,7 +84,7 @@ impl Fit {
 }
 
 impl Calibration {
-    /// From the recorded times of a profile.
+    /// A calibration from the recorded times of a profile.
     #[must_use]
     pub fn new(profile: &Profile, histogram: &Histogram, parameters: &Parameters) -> Self {
         let meta = &profile.meta;
@@ -96,7 +98,7 @@ impl Calibration {
         let (basis, busy_ns) = match (cpu, meta.wall_ns) {
             _ if meta.observer.is_sampled() => (Basis::Samples, 0.0),
             (0, 0) => (Basis::Assumed, 0.0),
-            // An emulator's time is not the program's.
+            // The emulator's time says nothing about the program's.
             _ if meta.observer == Observer::Emulate && meta.plain_wall_ns.is_none() => (Basis::Assumed, 0.0),
             (0, wall) => (Basis::WallTime, wall as f64 * f64::from(side_by_side)),
             (cpu, _) => (Basis::CpuTime, cpu as f64),
@@ -114,12 +116,12 @@ impl Calibration {
             .plain_cpu_ns
             .or(meta.plain_cpu_ns.map(|ns| ns as f64))
             .filter(|plain| *plain > 0.0);
-        // Under an emulator the plain run's time is all there is.
+        // Of an emulated program, only the plain run's time is known.
         let (basis, busy_ns) = match plain_cpu_ns {
             Some(plain) if basis == Basis::Assumed => (Basis::CpuTime, plain),
             _ => (basis, busy_ns),
         };
-        // Wall time is no CPU time.
+        // The comparison needs CPU time; wall time does not do.
         let is_cpu = basis == Basis::CpuTime && busy_ns > 0.0;
         let by_cpu = plain_cpu_ns
             .filter(|_| is_cpu)
@@ -137,7 +139,7 @@ impl Calibration {
         }
     }
 
-    /// Whether the split rests on a recorded time.
+    /// Whether the division is based on a recorded time.
     pub(crate) fn is_timed(&self) -> bool {
         self.busy_ns > 0.0 && self.accesses > 0
     }
@@ -167,10 +169,10 @@ impl Calibration {
     }
 }
 
-/// What is known of the recording's cost without a plain run: no core needs less for the accesses and lines. Samples in
-/// counting code are no bound at the other end: counting may run while the program's own loads are waited for, and would
-/// then cost nothing, or it may keep those loads from overlapping, and then costs more than it takes itself. The typical
-/// value is the geometric mean over 29 third-party programs, where the bounds allow it.
+/// Bounds of the recording's cost without a plain run. No core needs less than the least time for the accesses and
+/// lines. Samples in counting code give no other bound: counting may run while the program's own loads are waited for,
+/// and then costs nothing; or it may keep those loads from overlapping, and then costs more than its own time. The
+/// typical value is the geometric mean over 29 third-party programs, limited to the bounds.
 fn cost_bounds(busy_ns: f64, accesses: u64, lines: u64, parameters: &Parameters) -> Range {
     let by_accesses = accesses as f64 * LEAST_NS_PER_ACCESS;
     let by_lines = lines as f64 * parameters.miss.min * LEAST_NS_PER_LINE;
@@ -178,7 +180,7 @@ fn cost_bounds(busy_ns: f64, accesses: u64, lines: u64, parameters: &Parameters)
     Range::new(1.0, TYPICAL_COST.clamp(1.0, most), most)
 }
 
-/// The cost by a plain run, give or take what two counts of samples differ by, in 19 of 20 cases.
+/// The cost by a plain run, with the 95 % interval of the ratio of two counts of samples.
 fn measured_cost(busy_ns: f64, plain_ns: f64) -> Range {
     let samples = |ns: f64| (ns * SAMPLES_PER_NS).max(1.0);
     let off = 1.0 + 2.0 * (1.0 / samples(busy_ns) + 1.0 / samples(plain_ns)).sqrt();

@@ -1,7 +1,7 @@
 //! Times of a program on every placement of its virtual nodes.
 //!
-//! Which nodes a placement uses changes no access: the tally is the same for all, and each placement's time
-//! follows from the same phases over other links (AsymSched, Figures 2 and 3).
+//! The placement does not change any access, so the tally is the same for all placements. Each placement's time follows
+//! from the same phases over other links (AsymSched, Figures 2 and 3).
 
 use crate::merged::Merging;
 use crate::resources::Resources;
@@ -15,37 +15,37 @@ use rayon::prelude::*;
 /// Largest number of slices × policies × placements to solve; that takes a second or two.
 const SOLVED: usize = 60_000;
 
-/// One policy on every placement.
+/// The times of one policy on every placement.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Choice {
-    /// As written on the command line.
+    /// The policy, as written on the command line.
     pub policy: String,
-    /// Wall time by placement, typical, seconds.
+    /// Wall time on each placement in the typical scenario, seconds.
     pub seconds: Vec<f64>,
-    /// Mean latency of a line by placement, as CPUs see it, nanoseconds.
+    /// Mean latency of a line on each placement, as CPUs see it, nanoseconds.
     pub latency_ns: Vec<f64>,
-    /// Slices that were added up before they were solved: 1 where times are those of [`crate::simulate_on`].
+    /// Number of slices that were merged before solving; with 1, times equal those of [`crate::simulate_on`].
     pub slices_together: usize,
 }
 
-/// The ends, the middle and the spread of some figures.
+/// Smallest, mean and largest of some figures, and their standard deviation.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Spread {
-    /// The smallest, and where it is: the first of equals.
+    /// The index of the smallest figure (the first among equals), and its value.
     pub least: (usize, f64),
     /// Arithmetic mean of the values.
     pub mean: f64,
-    /// The largest, and where it is: the first of equals.
+    /// The index of the largest figure (the first among equals), and its value.
     pub most: (usize, f64),
     /// Standard deviation of the values (population).
     pub deviation: f64,
 }
 
 impl Spread {
-    /// Of at least one figure.
+    /// The spread of at least one figure.
     ///
     /// # Panics
-    /// If there is none.
+    /// If there are no figures.
     #[must_use]
     pub fn of(values: &[f64]) -> Self {
         let first = (0, values[0]);

@@ -4,15 +4,15 @@ use crate::tally::SliceTally;
 use crate::{Calibration, Scenario};
 use nodewise_profile::{Profile, RegionId, RegionKind};
 
-/// From this share of the host's CPUs on, the host was the limit and not the program.
+/// If the recorded run used this share of the host's CPUs or more, the host limited it, not the program.
 const SATURATED: f64 = 0.75;
 
-/// CPUs that code outside parallel regions can keep busy at a time, in one slice; infinite where
-/// nothing speaks against all of its threads at once.
+/// Largest number of CPUs that code outside parallel regions keeps busy at a time, in one slice; infinite if nothing
+/// indicates that its threads do not run concurrently.
 ///
-/// An OpenMP team runs side by side by construction. Other threads may follow one another, as one
-/// `pthread_create` after each `pthread_join`: then their work fills the slice's wall time no more than
-/// once, although CPUs were free. With more threads alive than the host has CPUs nobody can tell.
+/// The threads of an OpenMP team run concurrently by construction. Other threads may run one after the other, as with a
+/// `pthread_create` after each `pthread_join`: then their CPU time is at most the slice's wall time, although CPUs were
+/// free. With more live threads than the host has CPUs, nothing can be inferred.
 pub(crate) fn limit(
     profile: &Profile,
     calibration: &Calibration,
@@ -44,7 +44,7 @@ pub(crate) fn limit(
     }
 }
 
-/// Whether a region's threads start together.
+/// Whether the threads of a region are a team, which starts together.
 pub(crate) fn is_team(profile: &Profile, region: RegionId) -> bool {
     let kind = profile.regions.get(region.index()).map(|r| r.kind);
     kind == Some(RegionKind::OpenMp)

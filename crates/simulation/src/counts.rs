@@ -29,7 +29,7 @@ impl Counts {
         }
     }
 
-    /// Lists the pages, once all of a slice is there.
+    /// Lists the slice's pages, once all of it was added.
     pub fn settle(&mut self) {
         self.pages.clear();
         for (i, &word) in self.touched.iter().enumerate() {
@@ -61,10 +61,11 @@ impl Counts {
     }
 }
 
-/// The counts that decisions are made from: intervals of one slice or several, halved now and then.
+/// The counts that decisions are based on: accumulated over intervals of one or several slices, and halved
+/// periodically.
 #[derive(Debug)]
 pub(crate) struct Memory {
-    /// Slices an interval has, and those that the current one has had.
+    /// The number of slices per interval, and of those in the current one.
     interval: (u32, u32),
     nodes: usize,
     /// `[page * nodes + node]`: decayed counts of past intervals.
@@ -94,7 +95,7 @@ impl Memory {
         &self.counts[page * self.nodes..][..self.nodes]
     }
 
-    /// Adds a slice; whether an interval is complete now.
+    /// Adds a slice. Returns whether an interval is complete.
     pub fn add(&mut self, slice: &Counts) -> bool {
         let (slices, had) = &mut self.interval;
         *had = (*had + 1) % *slices;
@@ -106,7 +107,7 @@ impl Memory {
         self.interval.1 == 0
     }
 
-    /// Halves all counts and forgets the pages that have none left.
+    /// Halves all counts and drops the pages that have none left.
     pub fn halve(&mut self) {
         let Self { counts, nodes, .. } = self;
         self.pages.retain(|&page| {
@@ -117,18 +118,18 @@ impl Memory {
     }
 }
 
-/// What a page's counts were when one policy moved it: they begin anew at its new home, whose monitor
-/// has seen nothing of what came before.
+/// For pages that one policy has moved, their counts at that time, to be subtracted: a page's counts restart at its new
+/// home, whose monitor has not seen the earlier accesses.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Since {
-    /// One more than the place of each page's counts in `left`, 0 if it has none; empty before the first move.
+    /// One more than the index of each page's counts in `left`, 0 if it has none; empty before the first move.
     slots: Vec<u32>,
     /// `[slot * nodes + node]`: counts to subtract.
     left: Vec<u64>,
 }
 
 impl Since {
-    /// Begins a page's counts anew.
+    /// Restarts a page's counts.
     pub fn begin(&mut self, page: u32, memory: &Memory) {
         if self.slots.is_empty() {
             self.slots.resize(memory.counts.len() / memory.nodes, 0);
@@ -143,7 +144,7 @@ impl Since {
         }
     }
 
-    /// What is remembered of a page since it moved.
+    /// The counts of a page since it was moved.
     #[inline]
     pub fn of(&self, page: u32, memory: &Memory, counts: &mut [u64]) {
         let all = memory.of(page as usize);
@@ -164,7 +165,7 @@ impl Since {
     }
 }
 
-/// Both lists in one; each ascends.
+/// The union of two ascending lists.
 fn union(a: &[u32], b: impl Iterator<Item = u32>) -> Vec<u32> {
     let mut all = Vec::with_capacity(a.len());
     let (mut a, mut b) = (a.iter().copied().peekable(), b.peekable());
@@ -211,7 +212,7 @@ mod tests {
         assert_eq!((memory.of(3), memory.of(9)), (&[8, 4][..], &[1, 0][..]));
         memory.halve();
         assert!(!memory.add(&slice(&[(5, 1, 7)])));
-        // Page 9's single access has faded.
+        // Page 9's single access was halved to nothing.
         assert_eq!(memory.pages(), [3, 5]);
         assert_eq!((memory.of(3), memory.of(5)), (&[4, 2][..], &[0, 7][..]));
     }

@@ -4,21 +4,21 @@ use nodewise_machine::{Machine, NodeId};
 use nodewise_placement::formulas::mix;
 use std::cmp::Reverse;
 
-/// Which nodes each program is on, by program and virtual node.
+/// The nodes of each program, as `[program][virtual node]`.
 pub type Places = Vec<Vec<NodeId>>;
 
-/// Ways to put programs on sets of nodes; inside a set, virtual nodes are on its nodes in their order.
+/// Assignments of programs to disjoint sets of nodes. Within a set, virtual nodes take its nodes in order.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct DisjointPlacements {
     /// The placements to evaluate.
     pub all: Vec<Places>,
-    /// How many there are: N! / (∏ n! · (N − ∑ n)!), where all nodes have CPUs enough.
+    /// The number of possible placements: N! / (∏ n! · (N − ∑ n)!) if all nodes have enough CPUs.
     pub possible: f64,
 }
 
 impl DisjointPlacements {
-    /// Every way if there are `most` at most, else this many `drawn` ones. `threads` are those on each virtual node,
-    /// by program; most first.
+    /// Every placement if there are at most `most`, else `drawn` random ones. `threads`: the number of threads on each
+    /// virtual node by program, in descending order.
     #[must_use]
     pub fn new(machine: &Machine, threads: &[Vec<u32>], most: usize, drawn: u64) -> Self {
         let nodes: Vec<NodeId> = machine.cpu_nodes().collect();
@@ -50,7 +50,7 @@ impl DisjointPlacements {
         self.all.len() as f64 >= self.possible
     }
 
-    /// Index of a placement in `all`, whatever the order of nodes in a program; appended if missing.
+    /// Index in `all` of a placement, ignoring the order of nodes within a program; appended if missing.
     pub fn index(&mut self, machine: &Machine, mut places: Places) -> usize {
         places.iter_mut().for_each(|nodes| in_order(machine, nodes));
         self.all.iter().position(|p| *p == places).unwrap_or_else(|| {
@@ -60,7 +60,7 @@ impl DisjointPlacements {
     }
 }
 
-/// A random placement of all programs; `None` where they do not fit on their nodes.
+/// A random placement of all programs; `None` if they do not fit.
 #[must_use]
 pub fn random_placement(machine: &Machine, threads: &[Vec<u32>], seed: u64) -> Option<Places> {
     let mut free: Vec<NodeId> = machine.cpu_nodes().collect();
@@ -86,7 +86,7 @@ fn ways(nodes: usize, threads: &[Vec<u32>]) -> f64 {
     ways.round()
 }
 
-/// Orders nodes by descending CPU count, as virtual nodes are ordered by descending thread count.
+/// Sorts nodes by descending number of CPUs, as virtual nodes are sorted by descending number of threads.
 fn in_order(machine: &Machine, nodes: &mut [NodeId]) {
     nodes.sort_by_key(|n| (Reverse(machine.nodes[n.index()].cpus.len()), *n));
 }

@@ -1,4 +1,4 @@
-//! Scales a machine's remote latencies and bandwidths, for sweeps over values that papers leave open.
+//! Scales a machine's remote latencies and bandwidths, for studies of values that papers do not state.
 
 use nodewise_machine::{Machine, Source};
 
@@ -24,9 +24,9 @@ pub fn latency_ratio(machine: &Machine) -> f64 {
 
 /// The machine with all remote latencies multiplied so that [`latency_ratio`] is `ratio`.
 ///
-/// Links, routes and backplane carry less in inverse proportion: who keeps the same number of lines
-/// in flight gets a line less often (Little's law), so what is remote is dearer as a whole. Controllers
-/// stay as they are.
+/// Links, routes and backplane carry less in inverse proportion: with the same number of lines in flight, a longer
+/// latency means fewer lines per second (Little's law), so remote accesses become more expensive as a whole.
+/// Controllers are unchanged.
 #[must_use]
 pub fn with_latency_ratio(machine: &Machine, ratio: f64) -> Machine {
     let factor = ratio / latency_ratio(machine);

@@ -1,16 +1,16 @@
 //! Predicts the run time of a program under any number of mappings on a machine.
 //!
-//! **Purpose.** One streaming pass over a profile's accesses turns any number of mappings into load
-//! on memory controllers, directed links and backplane, slice by slice and region by region, and that
-//! into time: the larger of what the slowest CPU needs at loaded latency and what the resources need
-//! to move the bytes. `docs/model.md` has the formulas, their sources and their limits.
+//! **Purpose.** One streaming pass over a profile's accesses computes, for any number of mappings, the load on memory
+//! controllers, directed links and backplane, slice by slice and region by region. From that it computes time: the
+//! larger of what the slowest CPU needs at loaded latency and what the resources need to move the bytes.
+//! `docs/model.md` has the formulas, their sources and their limits.
 //!
-//! **Constraints.** Pure and deterministic. Ranges, not points: every uncertain parameter is varied
-//! over its stated range. Traffic is the profile's `lines`, an estimate.
+//! **Constraints.** Pure and deterministic. Results are ranges: every uncertain parameter is varied over its stated
+//! range. Traffic is the profile's `lines`, an estimate.
 //!
-//! Several programs at once meet on links and controllers, phase by phase ([`at_once`]).
+//! Several programs that run at once contend for links and controllers, phase by phase: [`at_once`].
 //!
-//! Programs whose threads move too, as the live loop moves them: [`online`].
+//! Programs whose threads are moved as well, by the algorithm of the live loop: [`online`].
 //!
 //! **Non-goals.** Caches, TLBs, page tables; moves in the middle of a slice; ranking (see
 //! `nodewise-advise`).
@@ -62,7 +62,7 @@ use nodewise_machine::{Machine, NodeId};
 use nodewise_placement::{Context, Mapping};
 use nodewise_profile::AccessSource;
 
-/// Below this share of memory time the program is called not memory bound.
+/// A program whose share of memory time is below this is reported as not memory bound.
 pub const MEMORY_BOUND: f64 = 0.10;
 
 /// Predicts the cost of each mapping; `mappings[0]` is the baseline of every speed-up.
@@ -122,8 +122,8 @@ pub fn simulate<S: AccessSource>(
     simulate_moving(context, mappings, Vec::new(), accesses, parameters)
 }
 
-/// As [`simulate`], with policies that move pages between slices: their predictions follow those of
-/// the mappings, in order. What a policy decides at the end of a slice holds from the next one on.
+/// As [`simulate`], with policies that move pages between slices: their predictions follow those of the mappings, in
+/// order. A policy's decision at the end of a slice takes effect from the next slice on.
 ///
 /// # Errors
 /// When the accesses cannot be read to their end.
@@ -163,8 +163,8 @@ pub fn simulate_on<S: AccessSource>(
     Ok(played(context, run, accesses, parameters, &mut |_, _| {})?.finish())
 }
 
-/// The time of each policy on every placement of the virtual nodes that `context.machine` has on the nodes of
-/// `machine`; mappings first, then policies that move pages, which decide as they would on the first placement.
+/// The time of each policy on every placement of `context.machine`'s virtual nodes on the nodes of `machine`. Mappings
+/// come first, then policies that move pages, which decide as they would on the first placement.
 ///
 /// # Errors
 /// When the accesses cannot be read to their end.
@@ -189,15 +189,16 @@ pub fn survey<S: AccessSource>(
     Ok(survey.finish(&run))
 }
 
-/// What running beside other programs is predicted from ([`at_once`]): `context.machine` has virtual nodes; policies
-/// that move pages decide as they would alone where `on` has them. Slices are added up to `steps` steps at most.
+/// The phases of a program, from which [`at_once`] predicts its time beside other programs. `context.machine` has
+/// virtual nodes; policies that move pages decide as if the program ran alone on the nodes `on`. Slices are merged into
+/// at most `steps` steps.
 ///
 /// # Errors
 /// When the accesses cannot be read to their end.
 ///
 /// # Panics
 /// As [`simulate_on`].
-pub fn course<S: AccessSource>(
+pub fn program_phases<S: AccessSource>(
     context: &Context<'_>,
     (machine, on): (&Machine, &[Vec<NodeId>]),
     mappings: &[Mapping],
@@ -214,7 +215,7 @@ pub fn course<S: AccessSource>(
     Ok(recorder.finish(&run))
 }
 
-/// Streams the accesses through a run; `also` sees each slice before it is added.
+/// Streams the accesses through a run. `also` is called with each slice before it is added.
 fn played<'a, S: AccessSource>(
     context: &Context<'a>,
     mut run: run::Run<'a>,

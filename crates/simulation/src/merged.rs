@@ -12,17 +12,17 @@ use std::collections::BTreeMap;
 /// Accumulates phases of consecutive slices.
 pub(crate) struct Merging<'a> {
     profile: &'a Profile,
-    /// This many at a time, at least 1.
+    /// Number of slices that are merged, at least 1.
     pub together: usize,
     waiting: usize,
     phases: BTreeMap<RegionId, Merged>,
 }
 
-/// A region over several slices, and how many CPUs were busy in it.
+/// One region in several slices, with the number of CPUs busy in it.
 pub(crate) struct Merged {
     phase: Phase,
     work: f64,
-    /// The work over how many CPUs could do it at a time.
+    /// The sum over slices of work divided by the CPUs that could do it at a time.
     alone: f64,
 }
 
@@ -36,7 +36,7 @@ impl<'a> Merging<'a> {
         }
     }
 
-    /// Adds a slice; whether it is time to [`Self::take`].
+    /// Adds a slice. Returns whether enough slices were added to [`Self::take`] them.
     pub fn add(&mut self, slice: &SliceTally<'_>, calibration: &Calibration, typical: &Scenario) -> bool {
         let limit = concurrency::limit(self.profile, calibration, typical, slice);
         for phase in slice.phases {
@@ -56,7 +56,7 @@ impl<'a> Merging<'a> {
         self.waiting >= self.together
     }
 
-    /// What was added since, by region.
+    /// The merged slices since the last call, by region.
     pub fn take(&mut self) -> Vec<Merged> {
         self.waiting = 0;
         std::mem::take(&mut self.phases).into_values().collect()
@@ -70,7 +70,7 @@ impl Merged {
         self.alone += alone;
     }
 
-    /// CPUs busy at a time, at most; the mean over the work.
+    /// Largest number of CPUs busy at a time, as a mean weighted by work.
     fn at_a_time(&self) -> f64 {
         if self.alone > 0.0 {
             (self.work / self.alone).max(1.0)
@@ -79,7 +79,7 @@ impl Merged {
         }
     }
 
-    /// Its traffic under one of several policies, somewhere.
+    /// The traffic of the region under one of several policies, on the nodes that `resources` describe.
     pub fn load<'a>(
         &'a self,
         policy: usize,

@@ -18,19 +18,19 @@ use std::sync::atomic::{AtomicU32, Ordering};
 pub struct Moving {
     /// As written on the command line.
     pub policy: String,
-    /// The mapping it starts from, by its place in the list.
+    /// Index of the mapping that it starts from.
     pub start: usize,
     /// Slices between decisions, at least 1.
     pub interval: u32,
     /// Whether [`Moved::migrations`] lists every move.
     pub traced: bool,
     controller: Controller,
-    /// Where a recorded policy reads which slice it is.
+    /// For a recorded policy: the number of the current slice.
     clock: Option<Arc<AtomicU32>>,
 }
 
 impl Moving {
-    /// A policy within limits, asked after every slice.
+    /// A policy with limits, which decides after every slice.
     #[must_use]
     pub fn new(
         policy: impl Into<String>,
@@ -39,7 +39,7 @@ impl Moving {
         settings: Settings,
     ) -> Self {
         let mut controller = Controller::new(decides, settings);
-        // Time begins with the run, not with the first decision.
+        // The clock starts with the run, not with the first decision.
         controller.record(0, &BatchResult::default());
         Self {
             policy: policy.into(),
@@ -51,7 +51,7 @@ impl Moving {
         }
     }
 
-    /// Replays recorded moves at the slices at which they were made.
+    /// Replays recorded moves, each at the end of the slice in which it was made.
     #[must_use]
     pub fn replay(start: usize, migrations: &[Migration]) -> Self {
         let clock = Arc::new(AtomicU32::new(0));
@@ -75,11 +75,11 @@ impl Moving {
 /// The moves that a policy made.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Moved {
-    /// Migrations, ping-pongs and the rest, as ARS counts them.
+    /// Counts of moves, as ARS defines them.
     pub ledger: Ledger,
     /// Proposals that the controller filtered out, by reason.
     pub held_back: HeldBack,
-    /// Time that moving took, seconds; part of the predicted time, the same in every scenario.
+    /// Time of moving, seconds; part of the predicted time, and the same in every scenario.
     pub seconds: f64,
     /// Every move in order, if it was asked for.
     pub migrations: Vec<Migration>,
@@ -87,7 +87,7 @@ pub struct Moved {
     pub incorrect: Vec<Option<bool>>,
 }
 
-/// Mean cost over pairs of nodes of moving 10⁹ bytes, the copy included, seconds.
+/// Mean cost of moving 10⁹ bytes over all pairs of nodes, including the copy, seconds.
 #[must_use]
 pub fn migration_seconds_per_gb(machine: &Machine, parameters: &Parameters) -> f64 {
     let resources = Resources::new(machine);
@@ -97,11 +97,11 @@ pub fn migration_seconds_per_gb(machine: &Machine, parameters: &Parameters) -> f
         .filter(|(from, to)| from != to)
         .map(|(from, to)| resources.copy_ns(from, to))
         .collect();
-    // A nanosecond a byte is a second a GB.
+    // 1 ns per byte is 1 s per GB.
     parameters.seconds_per_gb + copies.iter().sum::<f64>() / copies.len().max(1) as f64
 }
 
-/// What a migration step depends on.
+/// The input of a migration step that is the same for all policies.
 #[derive(Clone, Copy)]
 pub(crate) struct StepContext<'a> {
     pub context: &'a Context<'a>,
@@ -112,7 +112,7 @@ pub(crate) struct StepContext<'a> {
     pub seconds_per_gb: f64,
 }
 
-/// Traffic and messages of moves, independent of the nodes that a program is placed on.
+/// Traffic and messages of moves by virtual nodes, independent of the nodes that the program is placed on.
 #[derive(Clone, Debug)]
 pub(crate) struct MoveCost {
     /// Bytes `[from * nodes + to]`.
@@ -165,9 +165,9 @@ impl MoveCost {
 pub(crate) struct MovingPolicy {
     pub policy: String,
     pub start: usize,
-    /// Its memory, by index.
+    /// Index of the [`Memory`] that it uses.
     pub memory: usize,
-    /// Whether its memory is to be halved now.
+    /// Whether its memory is due to be halved.
     halves: bool,
     /// Pages on each node.
     pub pages_at: Vec<u64>,
@@ -180,7 +180,7 @@ pub(crate) struct MovingPolicy {
     traced: bool,
 }
 
-/// The policies under way, and the memories that they share: those that forget alike remember alike.
+/// The state of each policy, and the memories that they share: policies with the same interval and half-life share one.
 pub(crate) fn tracks(
     context: &Context<'_>,
     mappings: &[Mapping],
@@ -218,7 +218,7 @@ pub(crate) fn tracks(
 }
 
 impl MovingPolicy {
-    /// Decides, moves, and pays for it; `policy` is its place among all policies.
+    /// Decides, moves pages, and charges their cost. `policy`: the index among all policies.
     pub fn step(
         &mut self,
         world: &StepContext<'_>,
@@ -314,7 +314,7 @@ impl MovingPolicy {
         }
     }
 
-    /// Whether its memory is to be halved now; asked once.
+    /// Whether its memory is due to be halved; the next call returns false.
     pub fn halve(&mut self) -> bool {
         let now = std::mem::take(&mut self.halves);
         if now {
@@ -323,7 +323,7 @@ impl MovingPolicy {
         now
     }
 
-    /// What it moved, all in all.
+    /// Totals of its moves.
     pub fn moved(&self) -> Moved {
         Moved {
             ledger: self.controller.ledger().clone(),
@@ -332,7 +332,7 @@ impl MovingPolicy {
     }
 }
 
-/// What the profile shows a policy: all accesses to the pages it remembers.
+/// The accesses that the profile shows to a policy: all accesses to the pages with counts.
 struct View<'a> {
     world: &'a StepContext<'a>,
     policy: usize,
@@ -340,7 +340,7 @@ struct View<'a> {
     since: &'a Since,
 }
 
-/// The node of one access of those counted, each as likely as another; `draw` is uniform over all numbers.
+/// The node of one access, chosen at random with equal probability for each; `draw` is uniform over all numbers.
 pub(crate) fn drawn(counts: &[u64], draw: u64) -> Option<NodeId> {
     let total: u64 = counts.iter().sum();
     let mut left = ((u128::from(draw) * u128::from(total)) >> 64) as u64;
@@ -379,7 +379,8 @@ impl Observed for View<'_> {
         self.since.of(self.memory.pages()[index], self.memory, counts);
     }
 
-    /// A slice has no order inside: any access may have been the first, drawn by the page's number.
+    /// The order of accesses in a slice is unknown: any access may have been the first; it is drawn by the page's
+    /// number.
     fn first(&self, index: usize) -> Option<NodeId> {
         let counts = self.world.counts.of(self.index(index));
         drawn(

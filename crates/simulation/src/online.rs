@@ -1,9 +1,9 @@
 //! Programs whose threads and pages are moved while they run, by the code that `nodewise balance --move-threads` runs.
 //!
-//! A recording is played until a run is long enough, from nodes by chance. Every period the scheduler of threads
-//! ([`nodewise_control::asym`]) gets what was accessed from where in that period, threads go where it says, and pages follow:
-//! those that a page policy moves ("dynamic migration"), and all pages of nodes that were left when that was not enough.
-//! AsymSched's Figures 4 to 7 are such runs.
+//! A recording is repeated until a run is long enough, starting on random nodes. In every period the scheduler of
+//! threads ([`nodewise_control::asym`]) gets the accesses from each node to each node in that period, and threads move
+//! as it decides. Their pages are moved by a page policy ("dynamic migration"), and all pages on nodes that threads
+//! have left are moved if that was not enough. AsymSched's Figures 4 to 7 are such runs.
 
 mod decide;
 mod outcome;
@@ -35,7 +35,7 @@ pub struct Online<'a> {
 }
 
 impl<'a> Online<'a> {
-    /// Each program is repeated until its mean over `places` is as long as asked for.
+    /// Prepares programs. Each is repeated until its mean time over `places` reaches the required length.
     #[must_use]
     pub fn new(
         machine: &'a Machine,
@@ -65,7 +65,7 @@ impl<'a> Online<'a> {
         online
     }
 
-    /// Runs of a program's body, by what it takes alone.
+    /// The number of repetitions of a program's body, from its time when it runs alone.
     fn enough(&self, program: usize, places: &[Places], limits: &Limits<'_>) -> Rounds {
         let body = &self.timelines[program].body;
         let time = |on: &Places| {
@@ -100,13 +100,13 @@ impl<'a> Online<'a> {
         State::new(&self.timelines[program], cells, self.rounds[program], on, nodes)
     }
 
-    /// How often each program's body is run.
+    /// How many times each program's body is run.
     #[must_use]
     pub fn repeated(&self) -> Vec<f64> {
         self.rounds.iter().map(|r| r.at_once * r.passes as f64).collect()
     }
 
-    /// A run from each of these places.
+    /// One run from each of these placements.
     #[must_use]
     pub fn runs(&self, places: &[Places], moves: Moves, limits: &Limits<'_>) -> Vec<Outcome> {
         places.par_iter().map(|on| self.run(on, moves, limits)).collect()

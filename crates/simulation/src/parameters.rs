@@ -1,11 +1,11 @@
-//! What the model does not know exactly, with the ranges it is varied over.
+//! The uncertain quantities of the model, with their ranges.
 
-/// A quantity nobody knows exactly.
+/// A quantity that is not known exactly.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Range {
     /// Smallest plausible value of the quantity.
     pub min: f64,
-    /// The value to print when only one fits.
+    /// The most plausible value, used where only one can be shown.
     pub typical: f64,
     /// Largest plausible value of the quantity.
     pub max: f64,
@@ -36,19 +36,19 @@ impl Range {
     }
 }
 
-/// Which of the recorded lines reach memory.
+/// Which of the recorded accesses reach memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Traffic {
     /// The profile's `lines`, 64 bytes each, less what a shared cache catches.
     #[default]
     Lines,
-    /// Every access, 8 bytes each: machines that do not cache what lies on other nodes (ARS's PCs with
-    /// their memory joined by SCI), and bounds on what placement can matter.
+    /// Every access, 8 bytes each: for machines that do not cache remote memory (ARS's PCs, whose memory is joined by
+    /// SCI), and as an upper bound of the effect of placement.
     Accesses,
 }
 
 impl Traffic {
-    /// Bytes that one of them moves.
+    /// Bytes that each of them moves.
     pub(crate) fn bytes(self) -> f64 {
         match self {
             Self::Lines => 64.0,
@@ -60,30 +60,30 @@ impl Traffic {
 /// The model's parameters, each varied alone while the others stay typical.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Parameters {
-    /// Memory-level parallelism: misses one CPU has in flight on average. From dependent loads (2)
-    /// to a streaming core that fills its line buffers (12).
+    /// Memory-level parallelism: the average number of misses that one CPU has in flight, from dependent loads (2) to a
+    /// streaming core that fills its line buffers (12).
     pub parallelism: Range,
     /// The share of the profile's `lines` that reach memory: a shared cache catches the rest.
     pub miss: Range,
     /// `s` of the loaded-latency formula, nanoseconds: 13–71 over fifteen published curves, median 25.
     pub queue_ns: Range,
-    /// `c` of the same formula: what the queue could serve over the measured peak; 1.15–1.3.
+    /// `c` of the same formula: capacity of the queue relative to the measured peak; 1.15–1.3.
     pub headroom: f64,
-    /// CPU time of the recorded run over the plain one. `None`: what a plain run measured, else the bounds that follow from
-    /// the recording itself, see [`crate::Calibration`].
+    /// CPU time of the recorded run over that of the plain run. `None`: the value measured by a plain run, else the
+    /// bounds that follow from the recording itself; see [`crate::Calibration`].
     pub recording_cost: Option<Range>,
     /// Compute per access where no time was recorded (under an emulator), nanoseconds: from four accesses a cycle of a
     /// fast core to code that computes a transcendental function for each.
     pub assumed_ns: Range,
-    /// CPU time of a plain run of the same work, nanoseconds, where somebody measured it: then nothing is
-    /// assumed about the cost of recording.
+    /// CPU time of a plain run of the same work, nanoseconds, if it was measured. Then the cost of recording is not
+    /// assumed.
     pub plain_cpu_ns: Option<f64>,
-    /// The share of a gain (its logarithm) that the model itself may be wrong by. Where bandwidth
-    /// limits both placements, every other parameter cancels from their ratio.
+    /// The model's own error, as a share of a gain (its logarithm). It is needed because all other parameters cancel
+    /// from the ratio where bandwidth limits both placements.
     pub gain_error: f64,
-    /// What reaches memory on the machine; the recording host always cached.
+    /// Which accesses reach memory on the simulated machine; the recording host is always assumed to have caches.
     pub traffic: Traffic,
-    /// What policies that move pages count: all accesses, or lines, as a monitor behind caches would.
+    /// What policies that move pages count: all accesses, or lines as a monitor behind the caches would.
     pub counted: Traffic,
     /// Seconds per 10⁹ bytes moved, added to the time of the copy: for page tables and TLB flushes. The default is
     /// AsymSched's 0.3, which already includes a copy, so the cost is overestimated.
@@ -117,22 +117,22 @@ impl Default for Parameters {
 /// The uncertain quantity that a scenario sets to an end of its range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Varied {
-    /// None: all are typical.
+    /// None: all parameters are typical.
     Nothing,
-    /// Misses in flight: [`Parameters::parallelism`].
+    /// Number of misses in flight: [`Parameters::parallelism`].
     Parallelism,
     /// The share of lines that reaches memory: [`Parameters::miss`].
     Miss,
     /// Delay at a loaded controller or link: [`Parameters::queue_ns`].
     Queue,
-    /// What recording cost, as long as no plain run was measured.
+    /// The cost of recording, if no plain run was measured.
     RecordingCost,
     /// Compute per access, where no time was recorded: [`Parameters::assumed_ns`].
     Compute,
 }
 
 impl Varied {
-    /// The name of the quantity, as the parameters of `simulate --json` have it.
+    /// The name of the quantity, as in the parameters of `simulate --json`.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -145,17 +145,17 @@ impl Varied {
         }
     }
 
-    /// Whether timing the plain program once would replace the range by a measurement.
+    /// Whether timing the plain program once would replace the range by a measured value.
     #[must_use]
     pub fn is_known_by_a_plain_run(self) -> bool {
         matches!(self, Self::RecordingCost | Self::Compute)
     }
 }
 
-/// One choice of every parameter.
+/// One value of every parameter.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Scenario {
-    /// What differs from the typical scenario.
+    /// The parameter that differs from the typical scenario.
     pub varied: Varied,
     /// Lines in flight per CPU; see [`Parameters::parallelism`].
     pub parallelism: f64,
@@ -170,7 +170,7 @@ pub struct Scenario {
 }
 
 impl Scenario {
-    /// The value of the quantity that is varied, none in the typical scenario.
+    /// The value of the parameter that is varied; none in the typical scenario.
     #[must_use]
     pub fn value(&self) -> Option<f64> {
         match self.varied {
@@ -185,7 +185,7 @@ impl Scenario {
 }
 
 impl Parameters {
-    /// The typical scenario, then each uncertain parameter at its ends, one at a time.
+    /// The typical scenario, then scenarios with one uncertain parameter each at an end of its range.
     pub(crate) fn scenarios(&self, recording_cost: Range, is_timed: bool) -> Vec<Scenario> {
         let typical = Scenario {
             varied: Varied::Nothing,

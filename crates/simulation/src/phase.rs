@@ -17,26 +17,26 @@ pub(crate) struct Load<'a> {
     pub bytes: Vec<f64>,
     /// Lines fetched `[reader * nodes + memory]`.
     pub lines: Vec<f64>,
-    /// What each node moves if every line reaches memory.
+    /// The traffic of each node if every line reaches memory.
     pub demands: Vec<Demand>,
-    /// Time the resources need if every line reaches memory.
+    /// Time that the resources need if every line reaches memory.
     drain: Drain,
-    /// CPUs busy at a time, at most.
+    /// Largest number of CPUs busy at a time.
     concurrency: f64,
-    /// Bytes of a line, or of whatever else reaches memory.
+    /// Bytes of a line, or of another unit of traffic.
     line_bytes: f64,
 }
 
-/// What a phase came to.
+/// The predicted cost of a phase.
 #[derive(Clone, Debug)]
 pub(crate) struct Cost {
     /// Predicted wall time of the phase, nanoseconds.
     pub ns: f64,
-    /// Wall time if memory took none, nanoseconds.
+    /// Wall time if memory accesses took no time, nanoseconds.
     pub compute_ns: f64,
     /// Loaded latency `[reader * nodes + memory]`, nanoseconds.
     pub latency_ns: Vec<f64>,
-    /// By reader, how much longer its lines take since a full resource holds it back: 1 where none does.
+    /// By reader: the factor by which its lines take longer because of a full resource; 1 if none is full.
     pub stretch: Vec<f64>,
 }
 
@@ -44,7 +44,7 @@ pub(crate) struct Cost {
 #[derive(Clone, Debug, Default)]
 struct Drain {
     ns: f64,
-    /// When each node's bytes are through.
+    /// When each node's bytes have been transferred.
     by_reader: Vec<f64>,
 }
 
@@ -86,7 +86,7 @@ impl<'a> Load<'a> {
         load
     }
 
-    /// Time that the resources need beside others if every line reaches memory.
+    /// Time that the resources need under contention with others, if every line reaches memory.
     fn drain(&self, others: &[(&Demand, f64)]) -> Drain {
         let drained = |demands| drained_ns(demands, others, &self.resources.capacity);
         let mut by_reader = drained(&self.demands);
@@ -99,14 +99,14 @@ impl<'a> Load<'a> {
         Drain { ns, by_reader }
     }
 
-    /// CPU slots that ran: their accesses, and lines by memory node.
+    /// The CPU slots that ran, with their accesses, and their lines by memory node.
     fn ran(&self) -> impl Iterator<Item = (usize, u64, &'a [Cell])> + use<'a> {
         let (policy, nodes) = (self.policy, self.resources.nodes);
         let cpus = self.phase.cpus();
         cpus.map(move |(slot, accesses, cells)| (slot, accesses, &cells[policy * nodes..][..nodes]))
     }
 
-    /// What all CPUs of a node move, by resource.
+    /// The traffic of all CPUs of a node, by resource.
     fn demand(&self, reader: usize, dirty: &[f64]) -> Demand {
         let nodes = self.resources.nodes;
         let mut over = std::collections::BTreeMap::new();
@@ -136,12 +136,13 @@ impl<'a> Load<'a> {
 
     /// Solves `T = max(CPUs at the latency that T's load gives, time of the resources)`.
     ///
-    /// The CPUs' time falls as T grows (less load), so the solution is unique; bisection.
+    /// The CPUs' time falls as T grows (as the load falls), so the solution is unique; it is found by bisection.
     pub fn solve(&self, scenario: &Scenario, fit: &Fit, parameters: &Parameters) -> Cost {
         self.solve_beside(&[], scenario, fit, parameters)
     }
 
-    /// As [`Self::solve`] while others move too: what each of them moves, and at most how many bytes a nanosecond.
+    /// As [`Self::solve`], while others move data too. `others`: their traffic, each with its rate limit in bytes per
+    /// nanosecond.
     pub fn solve_beside(
         &self,
         others: &[(&Demand, f64)],
@@ -179,8 +180,8 @@ impl<'a> Load<'a> {
         }
     }
 
-    /// By reader the factor on latencies that makes its CPUs need as long as its bytes do: a line's wait includes
-    /// that for its turn on what is full (Little's law; AsymSched's Table 1).
+    /// By reader: the factor on latencies with which its CPUs take as long as the transfer of its bytes. A line's
+    /// latency includes the wait for a full resource (Little's law; AsymSched's Table 1).
     fn stretch(
         &self,
         ns: f64,
@@ -215,7 +216,7 @@ impl<'a> Load<'a> {
         lines.map(of).sum()
     }
 
-    /// Bytes a nanosecond that others move over each resource.
+    /// Bytes per nanosecond that others move over each resource.
     fn rates(&self, others: &[(&Demand, f64)]) -> Vec<f64> {
         let mut rates = vec![0.0; self.bytes.len()];
         for (demand, rate) in others {
@@ -226,8 +227,8 @@ impl<'a> Load<'a> {
         rates
     }
 
-    /// Time of CPUs side by side: that of the last to finish, or of all by how many run at a time
-    /// (Brent's bound).
+    /// Time of CPUs that run concurrently: that of the slowest, or the sum over all divided by the number that run at a
+    /// time (Brent's bound).
     fn side_by_side(&self, cpus: impl Iterator<Item = f64>) -> f64 {
         let (last, sum) = cpus.fold((0.0f64, 0.0), |(last, sum), ns| (last.max(ns), sum + ns));
         last.max(sum / self.concurrency)
@@ -241,7 +242,7 @@ impl<'a> Load<'a> {
         )
     }
 
-    /// How long each CPU computes, and waits at given latencies, nanoseconds.
+    /// The compute time of each CPU, and its wait at given latencies, nanoseconds.
     fn cpus(&self, scenario: &Scenario, fit: &Fit, latency_ns: &[f64]) -> impl Iterator<Item = (f64, f64)> {
         let nodes = self.resources.nodes;
         let wait = fit.miss / scenario.parallelism;
@@ -252,7 +253,8 @@ impl<'a> Load<'a> {
         })
     }
 
-    /// `L = L0 + Σ s·ρ / (2(1−ρ))` over the resources on the way, `ρ = b / (c·peak)`; others load them too.
+    /// `L = L0 + Σ s·ρ / (2(1−ρ))` over the resources on the route, `ρ = b / (c·peak)`; the traffic of others counts in
+    /// `b`.
     fn loaded_latency(
         &self,
         t: f64,

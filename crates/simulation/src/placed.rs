@@ -1,15 +1,16 @@
-//! Every policy's mapping side by side, as it is in the current slice.
+//! The mappings of all policies in one table, as of the current slice.
 
 use crate::traffic::Cell;
 use nodewise_machine::NodeId;
 use nodewise_placement::Mapping;
 use std::ops::Range;
 
-/// Every mapping in one table, so that a row costs one cache line whatever the number of policies.
+/// The mappings of all policies in one table, so that a row costs one cache line for any number of policies.
 pub(crate) struct Placed {
     /// `[page * policies + policy]`: the node of a page under a policy.
     nodes: Vec<u16>,
-    /// Pages before each block on each node, `[block][policy][node]`: long runs cost no more.
+    /// Prefix sums: number of pages before each block on each node, `[block][policy][node]`; long runs cost no more
+    /// than short ones.
     before: Vec<u32>,
     policies: usize,
     node_count: usize,
@@ -80,13 +81,13 @@ impl Placed {
         }
     }
 
-    /// Where a policy has a page now.
+    /// The node of a page under a policy at present.
     #[inline]
     pub fn home(&self, policy: usize, page: usize) -> usize {
         usize::from(self.nodes[page * self.policies + policy])
     }
 
-    /// Gives pages of one policy new homes; `moves` ascend by page.
+    /// Sets new homes of pages under one policy; `moves` ascend by page.
     pub fn apply(&mut self, policy: usize, moves: &[(u32, NodeId)]) {
         let Some(first) = moves.first() else { return };
         let width = self.policies * self.node_count;
@@ -107,7 +108,7 @@ impl Placed {
         }
     }
 
-    /// Adds pages, `weight` base pages of each, to the cells of one CPU; `counts` is for scratch.
+    /// Adds pages, each with `weight` base pages, to the cells of one CPU; `counts` is scratch space.
     pub fn add(&self, pages: Range<usize>, weight: u64, add: Cell, cells: &mut [Cell], counts: &mut [u64]) {
         debug_assert!(pages.end <= self.pages);
         if pages.len() == 1 {

@@ -1,4 +1,4 @@
-//! What a simulation says.
+//! The results of a simulation.
 
 use crate::calibration::Calibration;
 use crate::moving::Moved;
@@ -22,7 +22,7 @@ pub struct ControllerUse {
 /// Load on a directed link.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LinkUse {
-    /// Where data comes from.
+    /// The node that the link comes from.
     pub from: NodeId,
     /// The node that the link leads to.
     pub to: NodeId,
@@ -32,7 +32,7 @@ pub struct LinkUse {
     pub utilization: f64,
 }
 
-/// Accesses to what maps reach (large heap objects and static variables): what the lab measures.
+/// Accesses to objects that maps can place (large heap objects and static variables), which the lab measures as well.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Mapped {
     /// Accesses by node of the CPU and of the page: `accesses[cpu_node][memory_node]`.
@@ -40,7 +40,7 @@ pub struct Mapped {
 }
 
 impl Mapped {
-    /// The share of accesses that the home node makes; 1 where nothing was accessed.
+    /// The share of accesses by the home node; 1 if there were none.
     #[must_use]
     pub fn local_fraction(&self) -> f64 {
         let local: u64 = self.accesses.iter().enumerate().map(|(n, row)| row[n]).sum();
@@ -50,7 +50,7 @@ impl Mapped {
         }
     }
 
-    /// Diener eq. 5, by home node.
+    /// Access balance over home nodes, 0 to 1 (Diener et al., eq. 5).
     #[must_use]
     pub fn access_balance(&self) -> f64 {
         let home = |memory| self.accesses.iter().map(|row| row[memory]).sum();
@@ -58,86 +58,88 @@ impl Mapped {
     }
 }
 
-/// What one mapping is predicted to cost under one choice of the uncertain parameters.
+/// The predicted cost of one mapping under one choice of the uncertain parameters.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ScenarioCost {
     /// Predicted wall time of the plain program, seconds.
     pub seconds: f64,
-    /// Baseline's time over this one's.
+    /// The baseline's time divided by this one.
     pub speedup: f64,
     /// Share of the time that memory causes.
     pub memory_share: f64,
 }
 
-/// What one mapping is predicted to cost.
+/// The predicted cost of one mapping.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Prediction {
-    /// As written on the command line.
+    /// The policy, as written on the command line.
     pub policy: String,
     /// Predicted wall time of the plain program.
     pub seconds: Range,
-    /// Baseline's time over this one's, scenario by scenario, give or take the model's own error.
+    /// The baseline's time divided by this one, over all scenarios, widened by the model's own error.
     pub speedup: Range,
-    /// The same, one by one: as [`Simulation::scenarios`].
+    /// The costs under each scenario, in the order of [`Simulation::scenarios`].
     pub by_scenario: Vec<ScenarioCost>,
     /// Share of accesses to pages on the accessing thread's node.
     pub local_fraction: f64,
-    /// The same in other runs of the command, where those were recorded and the policy moves no pages.
+    /// The local fraction in other runs of the command, if those were recorded and the policy moves no pages.
     pub other_runs: Option<OtherRuns>,
-    /// Diener eq. 5, by home node.
+    /// Access balance over home nodes, 0 to 1 (Diener et al., eq. 5).
     pub access_balance: f64,
     /// Page balance over nodes, 0 to 1 (Diener et al., eq. 3).
     pub page_balance: f64,
-    /// The accesses that placement can do something about.
+    /// Accesses to objects that maps can place.
     pub mapped: Mapped,
-    /// Mean latency of a line, typical, as CPUs see it: queues, and waiting for a turn on what is full; nanoseconds.
+    /// Mean latency of a line in the typical scenario, as CPUs see it, with queueing and waiting for full resources;
+    /// nanoseconds.
     pub latency_ns: f64,
     /// Share of the time that memory causes.
     pub memory_share: Range,
-    /// Mean loaded latency `[reader][memory]`, typical, weighted by lines; idle where none went.
+    /// Mean loaded latency `[reader][memory]` in the typical scenario, weighted by lines; the idle latency if there
+    /// were none.
     pub loaded_ns: Vec<Vec<f64>>,
     /// Use of each node's memory controller, by node.
     pub controllers: Vec<ControllerUse>,
-    /// By link; empty where the machine's links are unknown.
+    /// Use of each link; empty if the machine's links are unknown.
     pub links: Vec<LinkUse>,
-    /// The node of each virtual node, where each policy has nodes of its own ([`crate::simulate_on`]): then
-    /// `loaded_ns` is by virtual node, all else by the machine's.
+    /// The node of each virtual node, if each policy has nodes of its own ([`crate::simulate_on`]). Then `loaded_ns` is
+    /// by virtual node, and everything else by the machine's nodes.
     pub nodes: Vec<NodeId>,
-    /// By code region, longest first.
+    /// The cost of each code region, longest first.
     pub regions: Vec<RegionCost>,
-    /// Slice by slice; empty unless some policy of the simulation moves pages.
+    /// Locality in each slice; empty unless some policy of the simulation moves pages.
     pub slices: Vec<SliceShare>,
-    /// What moved, under a policy that moves pages.
+    /// The moves of a policy that moves pages.
     pub moved: Option<Moved>,
 }
 
-/// Local fractions that other runs are expected to have, where threads may take other parts.
+/// Expected local fractions in other runs, where threads may take other parts.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct OtherRuns {
     /// Shares of all accesses.
     pub all: Expected,
-    /// Of those to objects that maps reach.
+    /// Shares of the accesses to objects that maps can place.
     pub mapped: Expected,
 }
 
-/// All mappings on one machine.
+/// The predictions for all mappings on one machine.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Simulation {
     /// Name of the simulated machine.
     pub machine: String,
     /// Name of the thread placement.
     pub affinity: String,
-    /// Threads of the profile, and CPUs they share.
+    /// Number of threads of the profile.
     pub threads: usize,
     /// CPUs the threads run on.
     pub cpus: usize,
     /// In the order of the mappings; the first is the baseline.
     pub predictions: Vec<Prediction>,
-    /// The figures of the baseline's mapping, on the nodes that policies see.
+    /// Metrics of the baseline's mapping, on the nodes that policies see.
     pub measured: Measured,
     /// How time was split into compute and memory.
     pub calibration: Calibration,
-    /// The choices of the uncertain parameters that were solved; the first is the typical one.
+    /// The scenarios that were solved; the first is the typical one.
     pub scenarios: Vec<Scenario>,
     /// The uncertain parameters and their ranges.
     pub parameters: Parameters,
@@ -150,7 +152,7 @@ impl Simulation {
         &self.predictions[0]
     }
 
-    /// Whether memory matters at all: the baseline's typical memory share is [`MEMORY_BOUND`] or more.
+    /// Whether the baseline's typical memory share is at least [`MEMORY_BOUND`], so that placement can matter.
     #[must_use]
     pub fn is_memory_bound(&self) -> bool {
         self.baseline().memory_share.typical >= MEMORY_BOUND

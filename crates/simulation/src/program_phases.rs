@@ -10,9 +10,9 @@ use nodewise_placement::Context;
 
 /// The phases of a program under one or several policies, independent of nodes and of other programs.
 pub struct ProgramPhases {
-    /// As written on the command line: mappings first, then those that move pages.
+    /// The policies, as written on the command line: mappings first, then those that move pages.
     pub policies: Vec<String>,
-    /// Slices that were added up, this many at a time: what differs inside is averaged away.
+    /// Number of slices that were merged into a step; differences within a step are averaged.
     pub slices_together: usize,
     pub(crate) steps: Vec<Step>,
     pub(crate) slot_nodes: Vec<usize>,
@@ -24,7 +24,7 @@ pub struct ProgramPhases {
 /// Some consecutive slices, merged.
 pub(crate) struct Step {
     pub phases: Vec<Merged>,
-    /// By policy: what was moved before it.
+    /// By policy: the cost of moves before this step.
     pub paid: Vec<Option<MoveCost>>,
 }
 
@@ -37,7 +37,7 @@ pub(crate) struct CourseBuilder<'a> {
 }
 
 impl<'a> CourseBuilder<'a> {
-    /// Of `steps` steps at most.
+    /// A builder that merges slices into at most `steps` steps.
     pub fn new(context: &Context<'a>, steps: usize) -> Self {
         let slices = context.profile.slices.len();
         Self {
@@ -55,7 +55,7 @@ impl<'a> CourseBuilder<'a> {
         }
     }
 
-    /// Ends a step: its phases, and what was paid until now.
+    /// Ends a step, with its phases and the cost of moves until now.
     fn step(&mut self, run: &Run<'_>) {
         let now: Vec<_> = (0..run.policies().len()).map(|p| run.paid(p).cloned()).collect();
         let since = |(at, now): (usize, &Option<MoveCost>)| {

@@ -6,8 +6,8 @@ use nodewise_profile::Migration;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Proposes what a table says, whatever it observes: a move after the slice whose number it has. Pages that
-/// nobody accessed are left out.
+/// Proposes recorded moves, whatever it observes: each after the slice with its number. Pages without accesses are left
+/// out.
 pub(crate) struct Recorded {
     /// Recorded moves, ascending by slice.
     migrations: Vec<Migration>,
@@ -39,7 +39,7 @@ impl MigrationPolicy for Recorded {
         let due = self.migrations[self.done..].partition_point(|m| m.slice.0 <= now);
         let due = &self.migrations[self.done..self.done + due];
         self.done += due.len();
-        // The last word on a page counts, as later moves of a slice overtake earlier ones.
+        // Only the last move of a page in a slice counts.
         let mut last = std::collections::BTreeMap::new();
         for migration in due {
             let first = migration.page.align_down(observed.page_shift());

@@ -3,14 +3,14 @@
 use crate::Range;
 use nodewise_profile::{Frame, Profile, Region, RegionId, Schedule};
 
-/// What the phases of one region come to under one mapping.
+/// The predicted cost of one region's phases under one mapping.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RegionCost {
-    /// The function it was outlined from; empty for code outside parallel regions.
+    /// The function that the region was outlined from; empty for code outside parallel regions.
     pub frame: Frame,
-    /// How it deals work, where that is known.
+    /// How the region divides work among threads, if that is known.
     pub schedule: Option<Schedule>,
-    /// Predicted wall time; all regions together make the run.
+    /// Predicted wall time; the sum over all regions is the run's time.
     pub seconds: Range,
     /// Lines fetched, if all of them reach memory.
     pub lines: f64,
@@ -69,7 +69,7 @@ pub(crate) fn costs(sums: &[RegionSums], profile: &Profile) -> Vec<RegionCost> {
     costs
 }
 
-/// The sums of one region, grown as regions come.
+/// The sums of one region; extends the list if necessary.
 pub(crate) fn of(sums: &mut Vec<RegionSums>, region: RegionId) -> &mut RegionSums {
     if sums.len() <= region.index() {
         sums.resize_with(region.index() + 1, RegionSums::default);

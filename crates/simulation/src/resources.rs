@@ -8,15 +8,15 @@ pub(crate) struct Resources {
     pub capacity: Vec<f64>,
     /// Idle latency `[reader * nodes + memory]`, nanoseconds.
     pub idle_ns: Vec<f64>,
-    /// What data from memory to reader crosses, `[reader * nodes + memory]`.
+    /// The resources that data from memory to reader cross, `[reader * nodes + memory]`.
     fetch: Vec<Vec<u32>>,
-    /// What a line written back from CPU node to memory crosses, `[writer * nodes + memory]`.
+    /// The resources that a line written back from a CPU's node to memory crosses, `[writer * nodes + memory]`.
     write_back: Vec<Vec<u32>>,
     /// The controller of each node.
     controllers: Vec<u32>,
-    /// Memory nodes that are used.
+    /// Number of memory nodes in use.
     pub nodes: usize,
-    /// Resources before the links.
+    /// Number of resources before the links.
     pub before_links: usize,
 }
 
@@ -30,7 +30,7 @@ impl Resources {
         Self::on(machine, &machine.node_ids().collect::<Vec<_>>())
     }
 
-    /// All of a machine's resources, seen from some of its nodes, which are called 0, 1, …
+    /// All resources of a machine, with some of its nodes numbered 0, 1, …
     pub fn on(machine: &Machine, at: &[NodeId]) -> Self {
         let channels = Channels::of(machine);
         let before_links = machine.node_count();
@@ -60,12 +60,12 @@ impl Resources {
         }
     }
 
-    /// What a fetch by `reader` from `memory` crosses, the controller first.
+    /// The resources that a fetch by `reader` from `memory` crosses, the controller first.
     pub fn fetch(&self, reader: usize, memory: usize) -> &[u32] {
         &self.fetch[reader * self.nodes + memory]
     }
 
-    /// Nanoseconds that a byte takes on its way from one memory to another, alone on the machine.
+    /// Nanoseconds per byte copied from one memory to another, without contention.
     pub fn copy_ns(&self, from: usize, to: usize) -> f64 {
         let narrowest = self
             .copy(from, to)
@@ -75,7 +75,7 @@ impl Resources {
         narrowest.map_or(0.0, |capacity| 1.0 / capacity)
     }
 
-    /// What a copy from one memory to another crosses: both controllers and the way between them.
+    /// The resources that a copy from one memory to another crosses: both controllers and the route between them.
     pub fn copy(&self, from: usize, to: usize) -> impl Iterator<Item = u32> + '_ {
         self.fetch(to, from).iter().copied().chain([self.controllers[to]])
     }
@@ -87,7 +87,7 @@ impl Resources {
         (self.idle_ns.iter().sum::<f64>() - local) / pairs.max(1) as f64
     }
 
-    /// What a write-back by `writer` to `memory` crosses, the controller first.
+    /// The resources that a write-back by `writer` to `memory` crosses, the controller first.
     pub fn write_back(&self, writer: usize, memory: usize) -> &[u32] {
         &self.write_back[writer * self.nodes + memory]
     }

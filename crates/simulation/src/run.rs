@@ -1,4 +1,4 @@
-//! The simulation proper: sums over phases for each policy and scenario.
+//! The simulation itself: sums over phases for each policy and scenario.
 
 use crate::calibration::{Basis, Calibration};
 use crate::concurrency;
@@ -28,19 +28,19 @@ pub(crate) struct Run<'a> {
     parameters: Parameters,
     scenarios: Vec<Scenario>,
     calibration: Calibration,
-    /// What is real of the machine that policies see: all of it, or the nodes that each policy is on.
+    /// The real machine: the one that policies see, or the one with the nodes that each policy is on.
     machine: &'a Machine,
     on: Option<&'a [Vec<NodeId>]>,
     /// Resources that each policy's nodes are mapped to, by policy.
     resources: Vec<Arc<Resources>>,
     slot_nodes: Vec<usize>,
-    /// Mappings first, then those that move.
+    /// By policy: mappings first, then policies that move pages.
     sums: Vec<Sums>,
-    /// Whether a map's rules reach each page; empty unless pages move.
+    /// Whether maps can place each page; empty unless pages move.
     mappable: Vec<bool>,
     tracks: Vec<MovingPolicy>,
     memories: Vec<Memory>,
-    /// Who took which part in other runs, if any was recorded.
+    /// Which thread took which part in other runs, if any were recorded.
     roles: Option<Roles>,
 }
 
@@ -98,12 +98,12 @@ impl<'a> Run<'a> {
         self.mappings.iter().chain(moving).collect()
     }
 
-    /// How time follows from traffic, in the typical scenario.
+    /// The inputs of the time model in the typical scenario.
     pub fn model(&self) -> (&Calibration, &Parameters, &Scenario) {
         (&self.calibration, &self.parameters, &self.scenarios[0])
     }
 
-    /// Their names, in order.
+    /// The names of the policies, in order.
     pub fn policies(&self) -> Vec<String> {
         let moving = self.tracks.iter().map(|t| t.policy.clone());
         self.mappings
@@ -113,7 +113,7 @@ impl<'a> Run<'a> {
             .collect()
     }
 
-    /// What a policy has paid for moves so far, if it makes any.
+    /// The cost of a policy's moves so far, if it makes any.
     pub fn paid(&self, policy: usize) -> Option<&MoveCost> {
         let track = policy.checked_sub(self.mappings.len())?;
         self.tracks.get(track).map(|t| &t.paid)
@@ -124,7 +124,7 @@ impl<'a> Run<'a> {
         !self.tracks.is_empty()
     }
 
-    /// Adds the phases of one slice; says what moves before the next one.
+    /// Adds the phases of one slice. Returns the moves before the next one.
     pub fn add(&mut self, slice: &SliceTally<'_>) -> Vec<Moves> {
         let Self {
             sums,
@@ -163,7 +163,7 @@ impl<'a> Run<'a> {
         self.moved(slice)
     }
 
-    /// What moves at the end of a slice, under each policy that moves pages.
+    /// The moves at the end of a slice, under each policy that moves pages.
     fn moved(&mut self, slice: &SliceTally<'_>) -> Vec<Moves> {
         let Some(counts) = slice.counts else {
             return Vec::new();
@@ -199,7 +199,7 @@ impl<'a> Run<'a> {
         let moving = tracks.par_iter_mut().zip(&mut sums[first..]).enumerate();
         let due = moving.filter(|(_, (track, _))| complete[track.memory]);
         let moves = due.map(step).filter(|m| !m.1.is_empty()).collect();
-        // Those that share a memory take the same steps, so they agree.
+        // Policies that share a memory halve it at the same time.
         for track in tracks {
             halved[track.memory] |= track.halve();
         }
@@ -245,7 +245,7 @@ impl<'a> Run<'a> {
             other_runs: self.mappings.get(policy).and_then(|m| self.other_runs(m)),
             access_balance: placed.access_balance,
             page_balance: placed.page_balance,
-            mapped: self.really(placed.mapped, policy),
+            mapped: self.on_real_nodes(placed.mapped, policy),
             latency_ns: ratio(sums.waited, sums.lines.iter().sum()),
             memory_share: each(&|s| 1.0 - ratio(sums.compute_ns[s], sums.ns[s])),
             loaded_ns: self.loaded(policy),
@@ -277,8 +277,8 @@ impl<'a> Run<'a> {
         })
     }
 
-    /// Locations of pages: of a mapping from the histogram, of a policy that moves them as followed; `first` are the
-    /// figures of the first mapping.
+    /// The locations of pages: of a mapping, from the histogram; of a policy that moves them, as tracked. `first`: the
+    /// metrics of the first mapping.
     fn placed(&self, policy: usize, first: &Metrics) -> PageLocations {
         if let Some(mapping) = self.mappings.get(policy) {
             let metrics = match policy {
@@ -313,8 +313,8 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// A gain or loss is no better known than the model: ends move away from the typical ratio by a
-    /// share of it, never past 1.
+    /// Widens a speed-up by the model's own error: each end moves away from the typical ratio by a share of it, never
+    /// past 1.
     fn widened(&self, speedup: Range) -> Range {
         let off = speedup.typical.powf(self.parameters.gain_error);
         let (low, high) = (speedup.typical / off, speedup.typical * off);
@@ -338,8 +338,8 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Accesses by the machine's own nodes.
-    fn really(&self, mapped: Mapped, policy: usize) -> Mapped {
+    /// Accesses by the real machine's nodes.
+    fn on_real_nodes(&self, mapped: Mapped, policy: usize) -> Mapped {
         let Some(on) = self.on else { return mapped };
         let nodes = self.machine.node_count();
         let mut accesses = vec![vec![0; nodes]; nodes];
@@ -398,7 +398,7 @@ impl<'a> Run<'a> {
     }
 }
 
-/// Whether a map's rules reach an object.
+/// Whether maps can place an object.
 fn is_mappable(profile: &Profile, object: ObjectId) -> bool {
     profile.object(object).is_some_and(|o| o.kind.is_mappable())
 }

@@ -17,7 +17,7 @@ pub struct SliceShare {
 }
 
 impl SliceShare {
-    /// The share of accesses that the home node makes; 1 where nothing was accessed.
+    /// The share of accesses by the home node; 1 if there were none.
     #[must_use]
     pub fn local_fraction(&self) -> f64 {
         match self.accesses {
@@ -31,7 +31,7 @@ impl SliceShare {
 #[derive(Clone, Debug)]
 pub(crate) struct Matrix {
     nodes: usize,
-    /// `[home][accessing node]`: a page's counts are added as they lie.
+    /// `[home][accessing node]`, the order in which a page's counts are stored.
     cells: Vec<u64>,
 }
 
@@ -69,7 +69,7 @@ impl Matrix {
         self.cells.iter().step_by(self.nodes + 1).sum()
     }
 
-    /// Diener eq. 5, by home node.
+    /// Access balance over home nodes, 0 to 1 (Diener et al., eq. 5).
     pub fn access_balance(&self) -> f64 {
         balance(
             &self

@@ -1,26 +1,26 @@
 //! Max-min fair sharing of resources: the time that competing readers need to move their bytes.
 
-/// What one reader wants to move: bytes over each resource it crosses, ascending by resource.
+/// The transfer that a reader requests: bytes over each resource that it crosses, ascending by resource.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Demand {
-    /// Bytes in all; fairness is between readers' byte rates.
+    /// Total bytes; fairness is between readers' byte rates.
     pub bytes: f64,
     /// `(resource, bytes)` for each resource crossed.
     pub over: Vec<(u32, f64)>,
 }
 
-/// Nanoseconds until the last reader is done, when all start together and rates are max-min fair.
+/// Nanoseconds until the last reader has finished, if all start together and rates are max-min fair.
 ///
-/// A reader moves over all its resources in proportion, as a program does. Rates rise together until
-/// a resource is full; its readers stay at that rate, the others go on rising. Whoever is done leaves
-/// its share to the rest. `capacity` is in bytes a nanosecond; a resource without capacity is ignored.
+/// A reader's bytes cross all of its resources at proportional rates. All rates rise together until a resource is full;
+/// its readers stay at that rate, and the others' rates rise on. A reader that has finished leaves its share to the
+/// others. `capacity` is in bytes per nanosecond; a resource without capacity is ignored.
 #[must_use]
 pub fn drain_ns(demands: &[Demand], capacity: &[f64]) -> f64 {
     drained_ns(demands, &[], capacity).into_iter().fold(0.0, f64::max)
 }
 
-/// As [`drain_ns`], when each reader is done, while `others` move too: each at a rate of its own at most, bytes a
-/// nanosecond, and without end.
+/// As [`drain_ns`], but the time at which each reader has finished, in the presence of `others`: these move without
+/// end, each at a limited rate in bytes per nanosecond.
 pub(crate) fn drained_ns(demands: &[Demand], others: &[(&Demand, f64)], capacity: &[f64]) -> Vec<f64> {
     let busy = demands.iter().enumerate().filter(|d| d.1.bytes > 0.0);
     let mut left: Vec<(f64, usize)> = busy.map(|(i, d)| (d.bytes, i)).collect();
@@ -47,7 +47,8 @@ pub(crate) fn drained_ns(demands: &[Demand], others: &[(&Demand, f64)], capacity
     ends
 }
 
-/// Progressive filling of readers that want so much at most. Unlimited readers get an infinite rate.
+/// Max-min fair rates by progressive filling, with a rate limit for each reader. A reader without limit on unlimited
+/// resources gets an infinite rate.
 fn fair_rates(readers: &[(&Demand, f64)], capacity: &[f64]) -> Vec<f64> {
     let mut rates = vec![f64::INFINITY; readers.len()];
     let mut free = capacity.to_vec();
@@ -128,7 +129,7 @@ mod tests {
 
     #[test]
     fn who_is_done_leaves_its_share() {
-        // 5 + 5 until the small one is done at 2 ns, then 10 for the remaining 90 bytes.
+        // 5 + 5 until the small one has finished at 2 ns, then 10 for the remaining 90 bytes.
         assert_close(
             drain_ns(&[demand(10.0, &[0]), demand(100.0, &[0])], &[10.0]),
             11.0,

@@ -7,7 +7,7 @@ use nodewise_analysis::Visitor;
 use nodewise_placement::{Context, Mapping};
 use nodewise_profile::Access;
 
-/// Predicts mappings, and policies that move pages, from the rows it is shown.
+/// Predicts mappings, and policies that move pages, from the rows that it visits.
 pub struct SimulationVisitor<'a> {
     run: Run<'a>,
     tally: Tally<'a>,

@@ -1,4 +1,4 @@
-//! What a simulation adds up over phases for one policy.
+//! Sums over the phases of a simulation for one policy.
 
 use crate::phase::{Cost, Load};
 use crate::regions::RegionSums;
@@ -20,7 +20,7 @@ pub(crate) struct Sums {
     /// Latency summed over lines, as CPUs see it.
     pub waited: f64,
     pub regions: Vec<RegionSums>,
-    /// If mappings may change: each slice's accesses, all of them, and those to arrays.
+    /// If mappings may change: all accesses of each slice, and those to arrays.
     pub slices: Vec<SliceShare>,
     pub all: Matrix,
     pub mapped: Matrix,
@@ -43,7 +43,7 @@ impl Sums {
         }
     }
 
-    /// Adds where a slice's accesses went, if mappings may change.
+    /// Adds the locality of a slice, if mappings may change.
     pub fn follow(&mut self, slice: &SliceTally<'_>, policy: usize, mappable: &[bool]) {
         let Some(counts) = slice.counts else { return };
         let mut arrays = Matrix::new(self.all.nodes());

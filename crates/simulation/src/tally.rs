@@ -12,18 +12,18 @@ use nodewise_profile::{Access, PageNumber, Profile, RegionId, SliceId};
 pub(crate) struct SliceTally<'a> {
     pub slice: SliceId,
     pub phases: &'a [Phase],
-    /// Threads, but the main ones, that also ran in an earlier slice: they were alive together.
+    /// Number of threads, except main threads, that also ran in an earlier slice, and so were alive concurrently.
     pub alive: usize,
-    /// Who accessed which page, where mappings may change.
+    /// Accesses by page and node, if mappings may change.
     pub counts: Option<&'a Counts>,
-    /// Where each policy has each page during the slice.
+    /// The mappings of all policies during the slice.
     pub placed: &'a Placed,
 }
 
-/// New homes for pages of one policy, ascending by page.
+/// New homes of pages under one policy, ascending by page.
 pub(crate) type Moves = (usize, Vec<(u32, NodeId)>);
 
-/// What is done with a slice that is complete; it says which pages move before the next one.
+/// Handles a complete slice, and returns the moves before the next one.
 type Emit<'e> = dyn FnMut(&SliceTally<'_>) -> Vec<Moves> + 'e;
 
 pub(crate) struct Tally<'a> {
@@ -33,23 +33,23 @@ pub(crate) struct Tally<'a> {
     /// CPU slot of each thread.
     slots: Vec<u32>,
     slice: Option<SliceId>,
-    /// The last slice each thread ran in; main threads never count as alive, they may just wait.
+    /// The last slice in which each thread ran. Main threads never count as alive, as they may only wait.
     last_ran: Vec<Option<SliceId>>,
     main: Vec<bool>,
     alive: usize,
-    /// By region; `None` where the slice has not been.
+    /// By region; `None` if the slice has no access in it.
     phases: Vec<Option<Phase>>,
-    /// Where it has been.
+    /// The regions with accesses in the slice.
     regions: Vec<RegionId>,
-    /// Where the last row was found: rows ascend, so the next is near.
+    /// Index at which the last row was found; rows ascend, so the next one is near.
     cursor: usize,
     counts: Vec<u64>,
-    /// By page and node, where mappings may change.
+    /// Accesses by page and node, if mappings may change.
     accesses: Option<Counts>,
     /// Node of each slot.
     nodes: Vec<usize>,
     traffic: Traffic,
-    /// What slices say of pages.
+    /// What the counts by page count: accesses or lines.
     counted: Traffic,
 }
 
@@ -72,7 +72,7 @@ pub(crate) fn slots(context: &Context<'_>) -> (Vec<u32>, Vec<usize>) {
 }
 
 impl<'a> Tally<'a> {
-    /// With `follow`, slices say who accessed which page.
+    /// With `follow`, slices contain accesses by page and node.
     pub fn new(context: &Context<'a>, mappings: &[&Mapping], follow: bool, parameters: &Parameters) -> Self {
         let node_count = context.machine.node_count();
         let (slots, nodes) = slots(context);
@@ -96,7 +96,7 @@ impl<'a> Tally<'a> {
         }
     }
 
-    /// Adds rows; whenever a slice ends, `emit` gets its phases.
+    /// Adds rows. Whenever a slice ends, calls `emit` with its phases.
     pub fn add(&mut self, rows: &[Access], emit: &mut Emit<'_>) {
         for row in rows {
             if self.slice != Some(row.slice) {
@@ -177,7 +177,7 @@ impl<'a> Tally<'a> {
                 lines,
                 dirty: match self.traffic {
                     Traffic::Lines => lines.min(row.writes),
-                    // A store goes one way.
+                    // A store is one transfer in one direction.
                     Traffic::Accesses => 0,
                 },
             };
@@ -186,10 +186,10 @@ impl<'a> Tally<'a> {
     }
 }
 
-/// The pages of a row: base pages that lie in its first page, whole pages after it, the rest.
+/// The pages of a row: base pages in its first page, whole pages after that, and the rest.
 pub(crate) struct Stretch {
     first: usize,
-    /// Behind the last whole page.
+    /// Index after the last whole page.
     end: usize,
     /// Number of pages in the histogram.
     pages: usize,
@@ -212,7 +212,7 @@ impl Stretch {
         }
     }
 
-    /// Calls `visit` with pages and how many base pages of the run each of them has.
+    /// Calls `visit` with ranges of pages, and the number of base pages of the run in each of them.
     pub fn parts(&self, mut visit: impl FnMut(std::ops::Range<usize>, u64)) {
         visit(self.first..self.first + 1, self.head);
         if self.end > self.first + 1 {
@@ -232,7 +232,7 @@ fn main_threads(profile: &Profile, threads: usize) -> Vec<bool> {
         .collect()
 }
 
-/// The index of `page`: a step or a gallop from the cursor, a search when it lies behind.
+/// The index of `page`: by galloping search from the cursor, or by binary search if it is before the cursor.
 pub(crate) fn find(pages: &[PageNumber], cursor: usize, page: PageNumber) -> Option<usize> {
     let ahead = pages.get(cursor..).unwrap_or_default();
     match ahead.first() {

@@ -2,7 +2,7 @@
 
 use nodewise_profile::RegionId;
 
-/// Lines fetched, and lines that go back dirty.
+/// Lines fetched, and lines written back.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Cell {
     pub lines: u64,
@@ -15,18 +15,18 @@ pub(crate) struct Phase {
     pub region: RegionId,
     /// Lines of all CPUs.
     pub lines: u64,
-    /// CPU slots that ran, ascending, and the place of each one's counts.
+    /// CPU slots that ran, ascending, each with the index of its counts.
     slots: Vec<(u32, u32)>,
     /// Accesses of each CPU, by its index in `slots`.
     accesses: Vec<u64>,
-    /// `[place][policy][node]`: lines of each CPU to each node under each policy.
+    /// `[index][policy][node]`: lines of each CPU to each node under each policy.
     cells: Vec<Cell>,
-    /// Cells of a place.
+    /// Number of cells of an index.
     width: usize,
 }
 
 impl Phase {
-    /// A phase in which no CPU ran so far; `width` cells each, `[policy][node]`.
+    /// An empty phase; each CPU gets `width` cells, `[policy][node]`.
     pub fn new(region: RegionId, width: usize) -> Self {
         Self {
             region,
@@ -38,11 +38,11 @@ impl Phase {
         }
     }
 
-    /// Adds accesses of a CPU slot; its cells.
+    /// Adds accesses of a CPU slot; returns its cells.
     #[inline]
     pub fn add(&mut self, slot: u32, accesses: u64) -> &mut [Cell] {
         let place = match self.slots.get(slot as usize) {
-            // All before it ran too, as in a parallel region, or there are none.
+            // Usually all slots up to this one ran, as in a parallel region, and the slot is its own index.
             Some(&(here, place)) if here == slot => place as usize,
             _ => self.place(slot),
         };

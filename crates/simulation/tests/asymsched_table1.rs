@@ -9,8 +9,8 @@ use nodewise_placement::{Context, Mapping};
 use nodewise_profile::{Access, InMemory, ObjectId, Profile, RegionId, ThreadId};
 use nodewise_simulation::{Parameters, Range, simulate};
 
-/// Printed time in seconds, printed bandwidth in MB/s, node with the data, node that reads it (the
-/// second is inferred: its column is lost).
+/// Printed time in seconds, printed bandwidth in MB/s, node with the data, node that reads it (inferred, as the
+/// table's column with it is missing).
 const TABLE: [(f64, f64, u32, u32); 16] = [
     (148.0, 5598.0, 0, 1),
     (228.0, 2999.0, 0, 4),
@@ -30,10 +30,10 @@ const TABLE: [(f64, f64, u32, u32); 16] = [
     (226.0, 2880.0, 1, 4),
 ];
 
-/// The fit to the table's times: 28.2 s of work that does not wait for the link, 589.6 GB over it.
+/// The fit to the table's times: 28.2 s of work that does not depend on the link, and 589.6 GB transferred over it.
 const WORK_S: f64 = 28.2;
 const MOVED_GB: f64 = 589.6;
-/// The test moves a millionth of it.
+/// The test moves a millionth of that.
 const SCALE: f64 = 1e-6;
 
 /// Eight threads of node `reader` stream from node `data`; one thread then computes.

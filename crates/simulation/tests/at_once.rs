@@ -1,4 +1,4 @@
-//! Several programs at once cost what each leaves the others.
+//! Several programs at once: each program's time depends on what the others leave it.
 
 mod common;
 
@@ -8,12 +8,12 @@ use nodewise_machine::{CpuId, Machine, NodeId};
 use nodewise_placement::{Context, Mapping, VirtualNodes};
 use nodewise_profile::{Access, InMemory, Profile, SliceId};
 use nodewise_simulation::{
-    Afterwards, Parameters, Program, ProgramPhases, ProgramPrediction, Range, at_once, course, survey,
+    Afterwards, Parameters, Program, ProgramPhases, ProgramPrediction, Range, at_once, program_phases, survey,
 };
 use proptest::prelude::*;
 use std::convert::Infallible;
 
-/// Two threads on each of two nodes, pages where `homes` says.
+/// Two threads on each of two nodes, and pages on the nodes `homes`.
 struct Recorded {
     rows: Vec<Access>,
     profile: Profile,
@@ -56,11 +56,11 @@ impl Recorded {
         f(&context, &mappings)
     }
 
-    fn course(&self, machine: &Machine, parameters: &Parameters) -> ProgramPhases {
+    fn program_phases(&self, machine: &Machine, parameters: &Parameters) -> ProgramPhases {
         self.with(machine, |context, mappings| {
             let on = [vec![NodeId(0), NodeId(1)]];
             let rows = InMemory::new(self.rows.clone());
-            let Ok::<_, Infallible>(course) = course(
+            let Ok::<_, Infallible>(program_phases) = program_phases(
                 context,
                 (machine, &on),
                 mappings,
@@ -69,12 +69,12 @@ impl Recorded {
                 &rows,
                 parameters,
             );
-            course
+            program_phases
         })
     }
 }
 
-/// Every thread reads `lines` lines of one page of node 0's in each of this many slices.
+/// Every thread reads `lines` lines of one page on node 0 in each of this many slices.
 fn from_the_master(lines: u64, slices: u32) -> Recorded {
     let row = |slice, t| Access {
         slice: SliceId(slice),
@@ -91,7 +91,7 @@ fn on(nodes: [u32; 2]) -> Program {
     }
 }
 
-/// Links count, latency does not: a hundred lines are in flight.
+/// Only link bandwidth matters, not latency: a hundred lines are in flight.
 fn narrow() -> (Machine, Parameters) {
     let machine = machine(4, 2, 1e6, 1000.0);
     let parameters = Parameters {
@@ -114,7 +114,7 @@ fn seconds(
 #[test]
 fn who_meets_nobody_is_as_fast_as_alone() {
     let (machine, parameters) = narrow();
-    let program = || from_the_master(50_000, 3).course(&machine, &parameters);
+    let program = || from_the_master(50_000, 3).program_phases(&machine, &parameters);
     let alone = seconds(&machine, &[program()], vec![on([0, 1])], Afterwards::Gone);
     let both = seconds(
         &machine,
@@ -131,13 +131,13 @@ fn who_meets_nobody_is_as_fast_as_alone() {
 #[test]
 fn who_shares_a_full_link_takes_twice_as_long_and_the_longer_one_has_it_alone_later() {
     let (machine, parameters) = narrow();
-    let program = |slices| from_the_master(50_000, slices).course(&machine, &parameters);
+    let program = |slices| from_the_master(50_000, slices).program_phases(&machine, &parameters);
     let courses = [program(2), program(6)];
     let one = seconds(&machine, &courses[..1], vec![on([0, 1])], Afterwards::Gone)[0];
     let run = || vec![on([0, 1]), on([0, 1])];
     let gone = seconds(&machine, &courses, run(), Afterwards::Gone);
     assert_close(gone[0], 2.0 * one);
-    // Two slices beside the other take four, then four alone.
+    // Two slices under contention take four times the time of one, then four slices alone.
     assert_close(gone[1], 4.0 * one);
     let again = seconds(&machine, &courses, run(), Afterwards::Again);
     assert_close(again[0], 2.0 * one);
@@ -150,7 +150,7 @@ fn who_needs_little_of_a_link_keeps_it() {
     let courses = [(40u64, 40_000u64), (50_000, 0)].map(|(lines, compute)| {
         let mut recorded = from_the_master(lines, 1);
         recorded.rows.iter_mut().for_each(|r| r.reads += compute * 8);
-        recorded.course(&machine, &parameters)
+        recorded.program_phases(&machine, &parameters)
     });
     let alone = seconds(&machine, &courses[..1], vec![on([0, 1])], Afterwards::Gone)[0];
     let both = seconds(
@@ -187,7 +187,7 @@ proptest! {
                 survey(context, (&machine, &placements), mappings, Vec::new(), &rows, &parameters);
             found
         });
-        let courses = [(); 2].map(|()| recorded.course(&machine, &parameters));
+        let courses = [(); 2].map(|()| recorded.program_phases(&machine, &parameters));
         let runs = [[0, 1], [3, 7], [5, 2]].map(|p| vec![on(p)]);
         let alone = at_once(&machine, &courses[..1], &runs, Afterwards::Gone);
         for (i, found) in alone.iter().enumerate() {

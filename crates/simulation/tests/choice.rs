@@ -1,4 +1,4 @@
-//! A program on virtual nodes costs, wherever these are put, what it costs there.
+//! A program on virtual nodes costs the same as on the nodes that these are assigned to.
 
 mod common;
 
@@ -9,8 +9,8 @@ use nodewise_machine::{CpuId, Machine, NodeId};
 use nodewise_placement::{Context, Mapping, VirtualNodes, migration_policy};
 use nodewise_profile::{Access, InMemory, Meta, Profile, Region, RegionId, Slice, SliceId, Thread};
 use nodewise_simulation::{
-    Afterwards, Moving, Parameters, Prediction, Program, Spread, at_once, course, simulate, simulate_on,
-    survey,
+    Afterwards, Moving, Parameters, Prediction, Program, Spread, at_once, program_phases, simulate,
+    simulate_on, survey,
 };
 use proptest::prelude::*;
 use std::convert::Infallible;
@@ -22,7 +22,7 @@ fn rows() -> impl Strategy<Value = Vec<Access>> {
         .prop_map(|cells| cells.into_iter().map(|(t, p, lines)| read(t, p, lines)).collect())
 }
 
-/// Two threads on each of three nodes; CPUs of the machine where it is real.
+/// Two threads on each of three nodes; with the CPUs of the machine, if it is a real one.
 fn affinity(nodes: &[NodeId], machine: Option<&Machine>) -> Affinity {
     let on = |t: u32| nodes[t as usize / 2];
     let cpu = |t: u32| machine.map_or(CpuId(t), |m| m.nodes[on(t).index()].cpus[t as usize % 2]);
@@ -101,7 +101,7 @@ proptest! {
     }
 }
 
-/// Rows in slices, and pages that all begin on the first node.
+/// Rows in slices, and pages that all start on the first node.
 struct Sliced {
     rows: Vec<Access>,
     profile: Profile,
@@ -139,7 +139,7 @@ impl Sliced {
         Self { rows, profile }
     }
 
-    /// Calls `f` with its context on three virtual nodes, where pages begin, and its rows.
+    /// Calls `f` with the context on three virtual nodes, the initial mapping, and the rows.
     fn on<T>(&self, machine: &Machine, f: impl FnOnce(&Context<'_>, &[Mapping], &InMemory) -> T) -> T {
         let nodes = [0, 1, 2].map(NodeId);
         let few = VirtualNodes::machine(machine, &nodes);
@@ -155,7 +155,7 @@ impl Sliced {
     }
 }
 
-/// Moves each page to whoever uses it most, at once.
+/// Moves each page to the node that uses it most, without delay.
 fn dominant(few: &Machine) -> Moving {
     let unlimited = Settings {
         budget: f64::INFINITY,
@@ -206,11 +206,11 @@ proptest! {
         let parameters = Parameters::default();
         let cost = |sliced: Sliced| sliced.on(&machine, |context, mappings, rows| {
             let on = (&machine, &[nodes.clone()][..]);
-            let Ok::<_, Infallible>(course) = course(context, on, mappings, Vec::new(), 1, rows, &parameters);
+            let Ok::<_, Infallible>(program_phases) = program_phases(context, on, mappings, Vec::new(), 1, rows, &parameters);
             let run = [vec![Program { policy: 0, nodes: nodes.clone() }]];
-            at_once(&machine, &[course], &run, Afterwards::Gone)[0][0].seconds
+            at_once(&machine, &[program_phases], &run, Afterwards::Gone)[0][0].seconds
         });
-        // So long that one CPU at a time is all there was, however the time is cut.
+        // So long that only one CPU ran at a time, however the time is divided.
         let long = 1_000_000_000 + busy;
         let (several, whole) = (cost(Sliced::new(&cells, long)), cost(Sliced::new(&one, slices * long)));
         prop_assert!((several - whole).abs() <= 1e-6 * whole, "{several} {whole}");

@@ -1,4 +1,4 @@
-//! Cases whose time can be written down.
+//! Cases whose time has a closed form.
 
 mod common;
 
@@ -7,7 +7,7 @@ use nodewise_machine::{NodeId, Route};
 use nodewise_profile::{Access, Meta, Profile, Region, RegionId, RegionKind, Slice, SliceId, Thread};
 use nodewise_simulation::{Parameters, Range};
 
-const WIDE: f64 = 1e9; // MB/s: never the limit
+const WIDE: f64 = 1e9; // MB/s, wide enough never to be the limit
 
 #[test]
 fn one_node_costs_compute_and_local_latency() {
@@ -71,7 +71,7 @@ fn a_line_behind_a_full_controller_takes_as_long_as_its_cpu_waits_for_it() {
 
 #[test]
 fn a_full_link_makes_the_lines_that_cross_it_slow_and_no_others() {
-    // Two threads a node; node 1 reads over a link of 1 GB/s, node 0 at home.
+    // Two threads on each node; node 1 reads over a link of 1 GB/s, node 0 reads locally.
     let rows = private_reads(4, 50, 64);
     let mut p = exact();
     p.parallelism = nodewise_simulation::Range::exactly(50.0);
@@ -243,7 +243,7 @@ fn threads_one_after_another_cost_what_one_thread_does() {
     one.threads[0].cpu_ns = 8_000_000;
     let one = seconds(&one, &alone);
     assert_close(seconds(&timed(8, 8_000_000, RegionKind::Serial), &rows), one);
-    // Two at a time, then all, and a team whatever its wall time.
+    // Two at a time; then all; and a team, for which wall time does not matter.
     assert_close(
         seconds(&timed(8, 4_000_000, RegionKind::Serial), &rows),
         one / 2.0,

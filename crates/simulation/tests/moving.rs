@@ -1,4 +1,4 @@
-//! Laws of policies that move pages between slices.
+//! Properties of policies that move pages between slices.
 
 mod common;
 
@@ -18,7 +18,7 @@ use proptest::prelude::*;
 const NODES: u32 = 4;
 const PAGES: usize = 40;
 
-/// Nothing holds a policy back and nothing is forgotten in between.
+/// No limits on a policy, and no decay of counts.
 fn unlimited() -> Settings {
     Settings {
         budget: f64::INFINITY,
@@ -154,7 +154,7 @@ proptest! {
         prop_assert_eq!(pages.len(), moves.len());
     }
 
-    // The pattern turns once; the second half is long enough to outweigh what is remembered of the first.
+    // The pattern changes once; the second half is long enough to outweigh the counts of the first.
     #[test]
     fn without_limits_dominant_ends_as_local_as_locality(
         before in prop::collection::vec((0u32..8, 0..PAGES as u64, 1u64..500), 1..60),
@@ -229,7 +229,7 @@ fn a_moved_page_costs_its_copy_and_the_overhead() {
     let case = one_page(3);
     let found = case.simulate(&[on_node_0()], vec![case.moving("dominant", unlimited())]);
     let (still, moving) = (&found.predictions[0], &found.predictions[1]);
-    // 4096 bytes at 1000 MB/s (the link), and 0.3 s a GB.
+    // 4096 bytes at 1000 MB/s (the link), and 0.3 s per GB.
     let expected = 4096.0 / 1e9 + 4096.0 * 0.3e-9;
     assert_close(moving.moved.as_ref().unwrap().seconds, expected);
     assert_close(

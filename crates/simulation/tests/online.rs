@@ -1,4 +1,5 @@
-//! Programs whose threads are moved while they run: what stays costs what it cost, what moves ends where AsymSched puts it.
+//! Programs whose threads are moved while they run: without moves they cost the same as otherwise, and with moves they
+//! end on the nodes that AsymSched's rule selects.
 
 mod common;
 
@@ -13,7 +14,7 @@ use nodewise_simulation::online::{Limits, Moves, Online, Outcome, Timeline};
 use nodewise_simulation::{Places, simulate};
 
 const THREADS: u32 = 6;
-/// Lines of a run: with eight times as many accesses of 0.5 ns about a second.
+/// Lines of a run; with eight times as many accesses of 0.5 ns this takes about a second.
 const LINES: u64 = 10_000_000;
 
 /// Machine A with two CPUs a node, so that six threads need three.
@@ -32,7 +33,7 @@ fn affinity() -> Affinity {
     }
 }
 
-/// Each thread reads a page of its own, and `shared` of its lines from a page that is on virtual node 0.
+/// Each thread reads a page of its own, and `shared` of its lines from a page on virtual node 0.
 fn rows(shared: f64) -> Vec<Access> {
     let part = |share: f64| (LINES as f64 * share) as u64;
     let mut rows: Vec<Access> = (0..THREADS)
@@ -51,7 +52,7 @@ struct Asked<'a> {
     seconds_per_gb: f64,
 }
 
-/// What `found` makes of the program on its virtual nodes, its pages where they start, and its accesses.
+/// Calls `found` with the program on its virtual nodes, the initial mapping, and the accesses.
 fn program<T>(
     machine: &Machine,
     asked: &Asked<'_>,

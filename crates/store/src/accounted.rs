@@ -1,15 +1,15 @@
 //! Whether the tables account for the pages that rows name.
 //!
 //! A few bytes of a row can name any number of pages, and analysis takes memory for each. In a recording they lie in
-//! their object, or were seen to be touched first; what lies in neither, the rest of a pool or of memory that nobody
-//! could attribute, comes in rows of a few pages, or was sampled page by page.
+//! their object, or have a recorded first touch. Other pages, of pools or of memory without a known owner, come in rows
+//! of a few pages, or were sampled page by page.
 
 use crate::runs::Runs;
 use nodewise_profile::{Access, PageNumber, Profile};
 
 /// Pages that need not be accounted for, 4 GiB …
 const FREE: u64 = 1 << 20;
-/// … and so many more for each row that there has been.
+/// … and this many more for each row so far.
 const FREE_A_ROW: u64 = 64;
 
 /// Counts the pages of rows that are neither their object's nor touched first.

@@ -200,8 +200,8 @@ fn make_room(folder: &Path, force: bool) -> Result<()> {
     }
     if let Some(foreign) = names.iter().find(|n| *n != RAW && !is_ours(&n.to_string_lossy())) {
         let foreign = foreign.to_string_lossy();
-        let mend = format!("it also holds `{foreign}`, which is not the profile's; choose another with -o");
-        return Err(occupied(folder, &mend));
+        let remedy = format!("it also holds `{foreign}`, which is not the profile's; choose another with -o");
+        return Err(occupied(folder, &remedy));
     }
     if !force {
         return Err(occupied(
@@ -234,9 +234,9 @@ fn is_ours(name: &str) -> bool {
     name == FILE || name.ends_with(".parquet")
 }
 
-fn occupied(folder: &Path, mend: &str) -> Error {
+fn occupied(folder: &Path, remedy: &str) -> Error {
     Error::new(
         ErrorKind::Exists,
-        format!("{}: exists already; {mend}", folder.display()),
+        format!("{}: exists already; {remedy}", folder.display()),
     )
 }

@@ -15,7 +15,7 @@ pub(crate) const LONGEST: u64 = 1 << 20;
 pub(crate) struct Called {
     /// Names of functions in other modules, by the address of the pointer that the loader fills.
     pointers: HashMap<u64, String>,
-    /// Likewise of this module's own: wrapped bodies, and the OpenMP runtime's, which may be linked statically.
+    /// The same for functions of this module: wrapped bodies, and the OpenMP runtime's, which may be linked statically.
     own: HashMap<u64, String>,
     /// Addresses of the functions that GCC has its runtime run as tasks.
     pub(crate) tasks: HashSet<u64>,
@@ -98,7 +98,7 @@ impl Called {
         own().or_else(|| self.imported(elf, call))
     }
 
-    /// Likewise, of another module's functions alone: through a pointer, or a stub that jumps through one.
+    /// The same for functions of another module only, called through a pointer or a stub that jumps through one.
     fn imported(&self, elf: &object::File<'_>, call: &Instruction) -> Option<&str> {
         if call.is_ip_rel_memory_operand() {
             let pointer = self.pointers.get(&call.ip_rel_memory_address());

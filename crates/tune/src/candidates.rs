@@ -99,7 +99,7 @@ pub fn choose<'a>(simulation: &'a Simulation, mappings: &[Mapping], count: usize
     let mut chosen: Vec<&Prediction> = Vec::new();
     let (kept, lost): (Vec<_>, Vec<_>) = simulation.ranked().into_iter().partition(|p| holds(p));
     for prediction in kept.into_iter().chain(lost) {
-        // The baseline runs anyway, and nobody wants chance.
+        // The baseline runs in any case, and random placements are of no use.
         let sensible = prediction.policy != "first-touch" && !prediction.policy.starts_with("random");
         if sensible && chosen.iter().all(|c| nodes(c) != nodes(prediction)) {
             chosen.push(prediction);

@@ -15,7 +15,7 @@ pub struct Options {
     pub instrumented: Option<PathBuf>,
     /// The machine to decide for, as [`nodewise_pipeline::Selection`] takes it.
     pub machine: String,
-    /// Where threads run, likewise.
+    /// The thread placement for the predictions.
     pub affinity: String,
     /// Runs of each candidate and of the plain command, at least 1.
     pub runs: u32,

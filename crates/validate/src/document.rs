@@ -10,7 +10,7 @@ pub const SCHEMA: u32 = 1;
 /// What the file is.
 pub(crate) const KIND: &str = "nodewise-validation";
 
-/// How figures were got, for whoever has the file and not this version.
+/// How the figures were obtained, for readers of the file without this version of nodewise.
 pub(crate) const HOW: [(&str, &str); 8] = [
     (
         "machine.toml",

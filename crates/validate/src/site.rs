@@ -1,4 +1,4 @@
-//! What of this machine matters for sizes and times, and is told to whoever reads the file.
+//! Properties of this machine that affect sizes and times, recorded for readers of the file.
 
 use nodewise_linux::Host;
 use nodewise_machine::Machine;

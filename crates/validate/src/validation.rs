@@ -145,7 +145,7 @@ impl Validation {
         listener: Listener<'_>,
     ) -> anyhow::Result<Document> {
         self.check_machine(machine)?;
-        // From here on, so that recordings are removed; before it Ctrl-C ends us as it ends anybody.
+        // From here on, Ctrl-C removes the recordings first; before this point it has its usual effect.
         let interrupts = Interrupts::hold().context("cannot hold signals back")?;
         let scratch = Scratch::new()?;
         let file = scratch.path().join("machine.toml");

@@ -5,7 +5,7 @@ import type { Report } from "../documents";
 import { Prose } from "../prose";
 import { update, type State } from "../state";
 import type { View, ViewProps } from "../view";
-import { Ladder } from "./migrations/ladder";
+import { MoveSequence } from "./migrations/move_sequence";
 import { Location } from "./migrations/location";
 import { matches, numbered, runEnd, type Filter } from "./migrations/moves";
 import { Player, usePlayer } from "./migrations/player";
@@ -13,7 +13,7 @@ import { RunningSession } from "./migrations/session";
 import { Show } from "./migrations/show";
 import { Sums } from "./migrations/sums";
 import { Movers, OverTime, Pairs } from "./migrations/who";
-import { Wishes } from "./migrations/wishes";
+import { RequiredMoves } from "./migrations/required_moves";
 
 /** The report lists no more moves than this. */
 const LISTED = 10_000;
@@ -100,7 +100,7 @@ function Moved({ report, state, intervals }: ViewProps) {
         </div>
         <div class="halves">
           <Movers report={report} filter={filter} />
-          <Wishes report={report} />
+          <RequiredMoves report={report} />
         </div>
       </>
     ),
@@ -114,7 +114,7 @@ function Moved({ report, state, intervals }: ViewProps) {
       <Player player={player}>
         <Choices report={report} filter={filter} />
       </Player>
-      <Ladder moves={shown} all={all.length} player={player} />
+      <MoveSequence moves={shown} all={all.length} player={player} />
       {all.length >= LISTED && (
         <p class="muted">
           These are the first 10,000 moves; all are{" "}
@@ -142,7 +142,7 @@ function Migrations(props: ViewProps) {
       <>
         <RunningSession intervals={props.intervals} />
         <Nothing report={props.report} />
-        <Wishes report={props.report} />
+        <RequiredMoves report={props.report} />
       </>
     );
   }

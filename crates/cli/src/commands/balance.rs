@@ -74,7 +74,7 @@ pub struct Arguments {
     /// How accesses are sampled: by the kernel's hint faults (kernel.numa_balancing=1), or by userfaultfd, which needs no balancing
     /// but Linux 6.8 and root; auto: hint faults where they are on
     #[arg(long, value_name = "HOW", default_value = "auto")]
-    sensor: settings::By,
+    sensor: settings::SamplingMethod,
     /// Set the kernel's NUMA scan period for all processes (root; restored on exit)
     #[arg(long, value_name = "TIME", value_parser = period)]
     scan_period: Option<Duration>,

@@ -53,8 +53,8 @@ fn text(diagnosis: &Diagnosis, screen: Screen) -> String {
         let head = format!("  {word:8}{:16}", finding.name);
         let line = screen.wrap(&head, finding.because.split(' '));
         out.push_str(&line.replacen(word, &screen.paint(colour, word), 1));
-        if let Some(mend) = &finding.mend {
-            out.push_str(&screen.wrap(&format!("{:26}remedy: ", ""), mend.split(' ')));
+        if let Some(remedy) = &finding.remedy {
+            out.push_str(&screen.wrap(&format!("{:26}remedy: ", ""), remedy.split(' ')));
         }
     }
     let verdict = if diagnosis.usable {

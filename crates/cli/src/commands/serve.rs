@@ -53,7 +53,7 @@ pub struct Arguments {
 pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     if arguments.session {
         privileges::give_up().context("cannot give up privileges")?;
-        privileges::stand_back();
+        privileges::run_when_idle();
     }
     let signals = Signals::block(&[SIGINT, SIGTERM, SIGHUP]).context("cannot wait for signals")?;
     let live_documents = LiveDocuments::open(profiles(arguments)?, arguments.session)?;

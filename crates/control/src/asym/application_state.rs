@@ -55,7 +55,7 @@ impl ApplicationState {
         self.pending_move.is_some() || step < self.backs_off_until
     }
 
-    /// The refusal to move so many bytes, if that is over the budget (AsymSched 4.2, step 4).
+    /// The refusal of a move of `bytes`, if it exceeds the budget (AsymSched 4.2, step 4).
     pub fn refusal(&self, application: u32, bytes: u64) -> Option<Refused> {
         let allowed_ns = self.budget.allowed_ns()?;
         let predicted_ns = self.budget.predicted_ns(bytes);

@@ -1,7 +1,7 @@
-//! The scheduler's input from counters: who runs where, and how often each thread accesses each node.
+//! The scheduler's input from counters: where each thread runs, and how often it accesses each node.
 //!
-//! Live these are samples of running processes, in the simulator the predicted traffic of a period; clusters, weights and
-//! everything after them are the same code.
+//! In a live session the counters are samples of running processes, in the simulator the predicted traffic of a period.
+//! Clusters, weights and everything after them are computed by the same code.
 
 use super::Application;
 use nodewise_machine::NodeId;
@@ -106,13 +106,13 @@ pub fn applications(counted: &[Process], places: &[Place]) -> Result<Vec<Applica
     Ok(counted.iter().map(of).collect())
 }
 
-/// The clusters of each process.
+/// The clusters of each movable process.
 fn clusters(free: &[&Process], open: &[Place]) -> Result<BTreeMap<u32, Vec<Cluster>>, AsymError> {
     let all = || free.iter().flat_map(|p| p.threads.iter().map(|t| (p.id, t)));
     if all().next().is_none() {
         return Ok(BTreeMap::new());
     }
-    let crew: Vec<ThreadTraffic> = all()
+    let threads: Vec<ThreadTraffic> = all()
         .map(|(application, t)| ThreadTraffic {
             application,
             thread: t.number,
@@ -122,7 +122,7 @@ fn clusters(free: &[&Process], open: &[Place]) -> Result<BTreeMap<u32, Vec<Clust
     let nodes: Vec<NodeId> = all().map(|(_, t)| t.node).collect();
     let accesses: Vec<Vec<f64>> = all().map(|(_, t)| t.accesses.clone()).collect();
     let mut of: BTreeMap<u32, Vec<Cluster>> = BTreeMap::new();
-    for cluster in clusters_from_counters(&crew, &nodes, &accesses, open)? {
+    for cluster in clusters_from_counters(&threads, &nodes, &accesses, open)? {
         of.entry(cluster.application).or_default().push(cluster);
     }
     for one in free {

@@ -8,7 +8,7 @@ use nodewise_machine::{Channels, Machine, NodeId};
 use nodewise_placement::asym::{Cluster, NodePlacement, Place, search, weighted_bandwidth};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Searches in one step; in the last one all applications over budget are refused at once.
+/// Largest number of searches in one step; in the last one all applications over budget are refused at once.
 const SEARCHES: usize = 4;
 
 /// Decides once an interval which nodes applications run on.
@@ -69,7 +69,7 @@ impl Scheduler {
         }
     }
 
-    /// What moving a GB of an application costs by what was measured so far, seconds.
+    /// Cost of moving a GB of an application's memory by the measurements so far, seconds.
     #[cfg(test)]
     pub fn seconds_per_gb(&self, application: u32) -> f64 {
         let state = self.states.get(&application);
@@ -136,7 +136,7 @@ impl Scheduler {
                     .any(|a| a.id == r.application && a.lost_node(&there))
             };
             decision.refused.retain(|r| !lost_node(r));
-            self.enact(applications, &placement, (&there, &held), decision);
+            self.apply(applications, &placement, (&there, &held), decision);
             return;
         }
     }
@@ -198,7 +198,7 @@ impl Scheduler {
     }
 
     /// Adds the moves of a placement to the decision, and records them.
-    fn enact(
+    fn apply(
         &mut self,
         applications: &[Application],
         placement: &NodePlacement,

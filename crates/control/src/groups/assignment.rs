@@ -1,28 +1,30 @@
-//! The search for nodes: few accesses that stay remote, little memory that has to follow, no node overfull.
+//! The search for an assignment of threads to nodes: few accesses stay remote, little memory has to follow, and no node
+//! is overfull.
 
 use super::sharing::Sharing;
 use nodewise_machine::NodeId;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What an access that is remote only until memory has followed weighs, beside one that stays remote.
-const FOLLOWS: f64 = 0.25;
-/// What a thread weighs that changes nodes: equals stay where they are.
+/// Cost of an access that is remote until memory has followed, relative to one that stays remote.
+const TRANSIENT_WEIGHT: f64 = 0.25;
+/// Cost of a thread's change of nodes; it keeps threads in place where alternatives are equal.
 const INERTIA: f64 = 0.01;
-/// Exchanges of two threads that a search may try; of very many threads only some pairs are.
+/// Largest number of exchanges of two threads that a search tries; with very many threads that is only some of the
+/// pairs.
 const TRIES: usize = 400_000;
-/// Passes of a search; it usually ends after a few.
+/// Largest number of passes of a search; it usually ends after a few.
 const PASSES: usize = 32;
 /// Share of two threads' accesses below which they count as sharing nothing.
 const NOTHING: f64 = 0.002;
 /// Smallest improvement that counts.
 const LEAST: f64 = 1e-9;
 
-/// A node, and how much work it may take.
+/// A node and its capacity for threads.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Room {
     /// Number of the node in its machine.
     pub node: NodeId,
-    /// CPUs that are left for the threads to be placed.
+    /// Number of CPUs that are free for the threads to be placed.
     pub cpus: f64,
 }
 
@@ -31,11 +33,11 @@ pub struct Room {
 pub struct Thread {
     /// Identifier of its process.
     pub process: u32,
-    /// Its number, different from those of all other threads, also of other processes.
+    /// Its number, unique among the threads of all processes.
     pub number: u32,
     /// The node that it runs on.
     pub node: NodeId,
-    /// The node that it is bound to by us.
+    /// The node that we have bound it to.
     pub bound: Option<NodeId>,
     /// Share of a CPU that it would use if it never had to wait for one, 0 to 1.
     pub load: f64,
@@ -52,12 +54,13 @@ pub(super) struct Remote {
     pub remote_later: f64,
 }
 
-/// What an assignment costs.
+/// The cost function of assignments.
 pub(super) struct Cost<'a> {
     pub threads: &'a [Thread],
-    /// Each thread's part of the work; they sum to 1.
+    /// Each thread's share of the work; they sum to 1.
     weights: Vec<f64>,
-    /// The threads that it shares memory with: what stays remote if the two are on different nodes.
+    /// For each thread, those that it shares memory with, and the accesses that stay remote if the two are on different
+    /// nodes.
     shared: Vec<Vec<(usize, f64)>>,
 }
 
@@ -94,7 +97,7 @@ impl<'a> Cost<'a> {
         }
     }
 
-    /// Where the threads are.
+    /// The current node of each thread.
     pub fn current(&self) -> Vec<NodeId> {
         self.threads.iter().map(|t| t.node).collect()
     }
@@ -107,7 +110,7 @@ impl<'a> Cost<'a> {
         self.of(nodes, |_| true).remote_later
     }
 
-    /// The remote shares among the accesses of those threads for which `which` holds.
+    /// The remote shares over the accesses of the threads for which `which` holds.
     pub fn of(&self, nodes: &[NodeId], which: impl Fn(&Thread) -> bool) -> Remote {
         let own = || (0..nodes.len()).filter(|t| which(&self.threads[*t]));
         let work: f64 = own().map(|t| self.weights[t]).sum();
@@ -118,7 +121,7 @@ impl<'a> Cost<'a> {
         }
     }
 
-    /// The part of all accesses that are a thread's to memory which is now on other nodes than this one.
+    /// The share of all accesses that this thread makes to memory which is now on other nodes than `node`.
     fn away(&self, thread: usize, node: NodeId) -> f64 {
         let accesses = &self.threads[thread].accesses;
         let all: f64 = accesses.iter().sum();
@@ -130,7 +133,7 @@ impl<'a> Cost<'a> {
         }
     }
 
-    /// What stays remote of what a thread on this node shares with others.
+    /// The share of all accesses that stay remote because threads that share memory with this one are on other nodes.
     fn split(&self, thread: usize, node: NodeId, nodes: &[NodeId]) -> f64 {
         let apart = self.shared[thread]
             .iter()
@@ -138,14 +141,14 @@ impl<'a> Cost<'a> {
         apart.map(|(_, share)| share).sum()
     }
 
-    /// What a thread costs on a node, with the others where they are.
+    /// The cost of a thread on a node, with the other threads where they are.
     fn at(&self, thread: usize, node: NodeId, nodes: &[NodeId]) -> f64 {
         let moved = if self.threads[thread].node == node {
             0.0
         } else {
             INERTIA * self.weights[thread]
         };
-        self.split(thread, node, nodes) + FOLLOWS * self.away(thread, node) + moved
+        self.split(thread, node, nodes) + TRANSIENT_WEIGHT * self.away(thread, node) + moved
     }
 
     fn all(&self, nodes: &[NodeId]) -> f64 {
@@ -159,7 +162,7 @@ impl<'a> Cost<'a> {
     }
 }
 
-/// How much of each node is taken, and may be.
+/// The load and the capacity of each node.
 struct Load {
     demand: Vec<f64>,
     most: Vec<f64>,
@@ -168,7 +171,8 @@ struct Load {
 }
 
 impl Load {
-    /// A thread takes a CPU as long as there are enough; where there are more threads, nodes take their part of the work.
+    /// As long as there are enough CPUs, a thread takes one; with more threads than CPUs, it takes its demand, and each
+    /// node's capacity is scaled to its part of the work.
     fn new(threads: &[Thread], rooms: &[Room]) -> Self {
         let cpus: f64 = rooms.iter().map(|r| r.cpus).sum();
         let enough = threads.len() as f64 <= cpus;
@@ -186,7 +190,7 @@ impl Load {
         let nodes = used.map(|node| node.index() + 1).max().unwrap_or(0);
         let mut most = vec![0.0; nodes];
         for room in rooms {
-            // Work does not divide evenly: with more threads than CPUs, half a thread more is no imbalance.
+            // Work is not divisible at will: with more threads than CPUs, an excess of half a thread is no imbalance.
             most[room.node.index()] = room.cpus * scale + if enough { 0.0 } else { largest / 2.0 };
         }
         Self {
@@ -197,7 +201,7 @@ impl Load {
         }
     }
 
-    /// With each thread on its node.
+    /// The load with each thread on its node.
     fn of(threads: &[Thread], rooms: &[Room], nodes: &[NodeId]) -> Self {
         let mut load = Self::new(threads, rooms);
         nodes
@@ -236,7 +240,7 @@ impl Load {
     }
 }
 
-/// Nodes with more work than they have room for, by a thread at least, while there is room for one elsewhere.
+/// Nodes that exceed their capacity by at least one thread while another node has room for one.
 pub(super) fn overfull(threads: &[Thread], rooms: &[Room]) -> BTreeSet<NodeId> {
     let nodes: Vec<NodeId> = threads.iter().map(|t| t.node).collect();
     let load = Load::of(threads, rooms, &nodes);
@@ -250,8 +254,8 @@ pub(super) fn overfull(threads: &[Thread], rooms: &[Room]) -> BTreeSet<NodeId> {
     }
 }
 
-/// The best assignment found, nodes in the order of the threads: from where threads are and from an empty machine, improved by moves and exchanges. None
-/// without nodes or threads.
+/// The best assignment found; nodes in the order of the threads. Two searches, from the threads' current nodes and from
+/// an empty machine, are improved by moves and exchanges. None if there are no nodes or no threads.
 #[must_use]
 pub(super) fn assign(cost: &Cost<'_>, rooms: &[Room]) -> Option<Vec<NodeId>> {
     let threads = cost.threads;
@@ -259,7 +263,7 @@ pub(super) fn assign(cost: &Cost<'_>, rooms: &[Room]) -> Option<Vec<NodeId>> {
         return None;
     }
     let mut stay: Vec<usize> = (0..threads.len()).collect();
-    // Those with most to lose where they are come last, and give way where a node is overfull.
+    // Threads that would lose most by staying are placed last, so that they yield where a node is overfull.
     stay.sort_by(|a, b| {
         cost.away(*a, threads[*a].node)
             .total_cmp(&cost.away(*b, threads[*b].node))
@@ -274,7 +278,7 @@ pub(super) fn assign(cost: &Cost<'_>, rooms: &[Room]) -> Option<Vec<NodeId>> {
     ends.min_by(|a, b| cost.all(a).total_cmp(&cost.all(b)))
 }
 
-/// Threads one after the other on the node that is wanted, or on the cheapest one with room.
+/// Places threads one after the other on the wanted node, or on the cheapest one with room.
 fn start(
     cost: &Cost<'_>,
     rooms: &[Room],
@@ -296,19 +300,19 @@ fn start(
     (nodes.into_iter().map(Option::unwrap_or_default).collect(), load)
 }
 
-/// The cheapest node with room, by the threads that are placed already.
+/// The cheapest node with room, given the threads that are already placed.
 fn cheapest(cost: &Cost<'_>, thread: usize, nodes: &[Option<NodeId>], load: &Load) -> Option<NodeId> {
     let at = |node: NodeId| {
         let apart = cost.shared[thread]
             .iter()
             .filter(|(o, _)| nodes[*o].is_some_and(|n| n != node));
-        apart.map(|(_, s)| s).sum::<f64>() + FOLLOWS * cost.away(thread, node)
+        apart.map(|(_, s)| s).sum::<f64>() + TRANSIENT_WEIGHT * cost.away(thread, node)
     };
     let open = load.open.iter().copied().filter(|n| load.fits(thread, *n, 0.0));
     open.min_by(|a, b| at(*a).total_cmp(&at(*b)))
 }
 
-/// Threads such that each comes after the one that it shares most with, as far as can be.
+/// Orders threads so that each one shares as much as possible with the one before it.
 fn by_closeness(cost: &Cost<'_>) -> Vec<usize> {
     let count = cost.threads.len();
     let (mut order, mut near) = (Vec::with_capacity(count), vec![0.0_f64; count]);
@@ -328,7 +332,7 @@ fn by_closeness(cost: &Cost<'_>) -> Vec<usize> {
     order
 }
 
-/// Moves and exchanges threads as long as that helps.
+/// Moves and exchanges threads as long as the cost falls.
 fn improve(cost: &Cost<'_>, mut nodes: Vec<NodeId>, mut load: Load) -> Vec<NodeId> {
     let mut tries = 0;
     for _ in 0..PASSES {
@@ -350,8 +354,8 @@ fn improve(cost: &Cost<'_>, mut nodes: Vec<NodeId>, mut load: Load) -> Vec<NodeI
     nodes
 }
 
-/// Exchanges whole sets of threads, those that share memory and are on one node, with those of another node or with room
-/// there, as long as that helps: one by one they would first come apart.
+/// Moves whole sets of threads that share memory and are on one node: to a node with room, or in exchange for a set of
+/// another node, as long as the cost falls. Moving them one by one would first separate them, at a higher cost.
 fn improve_sets(cost: &Cost<'_>, mut nodes: Vec<NodeId>, rooms: &[Room]) -> Vec<NodeId> {
     let sets = together(cost, &nodes);
     let mut tries = TRIES / (nodes.len() + 1);
@@ -377,7 +381,7 @@ fn improve_sets(cost: &Cost<'_>, mut nodes: Vec<NodeId>, rooms: &[Room]) -> Vec<
     nodes
 }
 
-/// The threads of each node, by who shares memory with whom, directly or through others.
+/// The sets of threads on each node that share memory, directly or through other threads.
 fn together(cost: &Cost<'_>, nodes: &[NodeId]) -> Vec<Vec<usize>> {
     let mut sets = Vec::new();
     let mut left = vec![true; nodes.len()];
@@ -398,7 +402,7 @@ fn together(cost: &Cost<'_>, nodes: &[NodeId]) -> Vec<Vec<usize>> {
     sets
 }
 
-/// Moves a thread to the cheapest node with room, if that helps.
+/// Moves a thread to the cheapest node with room. Returns whether that lowers the cost; otherwise nothing changes.
 fn moved(cost: &Cost<'_>, thread: usize, nodes: &mut [NodeId], load: &mut Load) -> bool {
     let from = nodes[thread];
     let now = cost.at(thread, from, nodes);
@@ -418,14 +422,14 @@ fn moved(cost: &Cost<'_>, thread: usize, nodes: &mut [NodeId], load: &mut Load) 
     true
 }
 
-/// Exchanges two threads' nodes, if that helps.
+/// Exchanges two threads' nodes. Returns whether that lowers the cost; otherwise nothing changes.
 fn exchanged(cost: &Cost<'_>, (a, b): (usize, usize), nodes: &mut [NodeId], load: &mut Load) -> bool {
     let (from, to) = (nodes[a], nodes[b]);
     if from == to || !load.fits(a, to, load.demand[b]) || !load.fits(b, from, load.demand[a]) {
         return false;
     }
     let now = cost.at(a, from, nodes) + cost.at(b, to, nodes);
-    // Each is weighed as if the other stayed, so what they share would seem to come together.
+    // Each cost assumes that the other thread stays, which would count their shared accesses as local afterwards.
     let then = cost.at(a, to, nodes) + cost.at(b, from, nodes) + 2.0 * cost.between(a, b);
     if then >= now - LEAST {
         return false;

@@ -1,44 +1,44 @@
-//! Judges what was done to a process by what follows.
+//! Judges a decision about a process by the samples after it.
 
 use super::assignment::Thread;
 
-/// Fewest samples of a process, recent ones, from which anything is decided.
+/// Fewest recent samples of a process that suffice for a decision.
 pub(super) const ENOUGH: f64 = 64.0;
-/// Time that a decision has before it is judged, nanoseconds: memory follows in it.
+/// Time between a decision and its judgement, nanoseconds, in which memory follows.
 const SETTLES_NS: u64 = 8_000_000_000;
-/// Smallest loss of local samples, as a share of all, for which a decision is undone.
+/// Smallest decrease of the local share for which a decision is undone.
 const LOSS: f64 = 0.03;
-/// Standard deviations that a loss must exceed as well.
+/// The decrease must also exceed this many standard deviations.
 const DEVIATIONS: f64 = 3.0;
-/// First back-off after a decision, which is judged first, and after one that was undone, nanoseconds; each further one
-/// doubles it.
+/// First back-off after a decision (it lasts until the judgement), and after one that was undone, nanoseconds; each
+/// further one doubles it.
 const BACKS_OFF_NS: u64 = SETTLES_NS;
 const UNDONE_BACKS_OFF_NS: u64 = 30_000_000_000;
 /// Largest number of doublings.
 const DOUBLINGS: u32 = 6;
 
-/// What came of the last decision.
+/// The judgement of the last decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
-    /// There was none, or it is not known yet.
+    /// There is no decision to judge, or it is too early.
     Open,
-    /// No more accesses are remote than before.
+    /// The remote share has not grown.
     Good,
-    /// More accesses are remote than before.
+    /// The remote share has grown.
     Worse,
 }
 
-/// Local samples among so many.
+/// The share of local samples, and the number of samples.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Local {
     share: f64,
     samples: f64,
 }
 
-/// The record of one process.
+/// The history of decisions about one process.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Judge {
-    /// When the last decision was made, and what was local before it.
+    /// Time of the last decision, and the local share before it.
     pending: Option<(u64, Local)>,
     decisions: u32,
     undone: u32,
@@ -46,27 +46,27 @@ pub(super) struct Judge {
 }
 
 impl Judge {
-    /// Whether nothing may be done to the process now.
+    /// Whether the process is in back-off, so that nothing is decided about it.
     #[must_use]
     pub fn backs_off(&self, now_ns: u64) -> bool {
         now_ns < self.until_ns
     }
 
-    /// Records a decision: the process's threads as they were before.
+    /// Records a decision. `threads`: the process's threads as they were before it.
     pub fn acted<'a>(&mut self, now_ns: u64, threads: impl Iterator<Item = &'a Thread>) {
         self.pending = Some((now_ns, Local::of(threads)));
         self.until_ns = now_ns + (BACKS_OFF_NS << self.decisions.min(DOUBLINGS));
         self.decisions += 1;
     }
 
-    /// Records that a decision was taken back because its nodes became overfull.
+    /// Records that a decision was undone because its nodes became overfull.
     pub fn released(&mut self, now_ns: u64) {
         self.pending = None;
         self.until_ns = now_ns + (BACKS_OFF_NS << self.decisions.min(DOUBLINGS));
         self.decisions += 1;
     }
 
-    /// Judges the last decision once it has settled.
+    /// Judges the last decision, once there was time for memory to follow.
     pub fn look<'a>(&mut self, now_ns: u64, threads: impl Iterator<Item = &'a Thread>) -> Verdict {
         let Some((at, before)) = self.pending.filter(|(at, _)| now_ns >= at + SETTLES_NS) else {
             return Verdict::Open;

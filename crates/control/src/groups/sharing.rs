@@ -1,33 +1,33 @@
-//! Which threads use the same pages, from samples.
+//! Estimates from samples which threads use the same pages.
 
 use nodewise_profile::PageNumber;
 use std::collections::HashMap;
 
-/// log2 of the blocks whose last user is remembered: a megabyte, whatever the programs' size.
+/// Base-2 logarithm of the number of blocks whose last user is remembered: one megabyte, whatever the programs' size.
 const REMEMBERED: u32 = 16;
-/// log2 of the base pages in a block, 64 KiB: where one fault of many is sampled, a page is hardly ever seen twice. Parts
-/// of a program's data that threads work on are larger.
+/// Base-2 logarithm of the number of base pages in a block (64 KiB). A single page is hardly ever sampled twice when
+/// only one fault of many is sampled; the parts of a program's data that threads work on are larger than a block.
 const BLOCK: u32 = 4;
-/// Samples for which it counts that threads of a process share all their memory: so it is assumed until samples tell, as
-/// keeping together what shares nothing costs less than parting what shares.
+/// Weight, in samples, of the initial assumption that the threads of a process share all their memory: keeping threads
+/// together that share nothing costs less than separating threads that share.
 const ASSUMED: f64 = 16.0;
-/// Pairs that were seen less often than this, after decay, are dropped.
+/// Pairs with a smaller count than this, after decay, are dropped.
 const FORGOTTEN: f64 = 0.05;
 
-/// How often visits to a block of pages came from one thread after another, with exponential decay. Samples of a thread
-/// in one block without one elsewhere between them are one visit: where every fault is sampled, a thread that sweeps over a
-/// block has one for each page of it, and would seem to share it with itself alone.
+/// Counts, with exponential decay, how often a visit to a block of pages by one thread followed a visit by another.
+/// Consecutive samples of a thread in the same block are one visit: where every fault is sampled, a thread that sweeps
+/// over a block has a sample for each page of it, and would seem to share the block with itself alone.
 ///
-/// A block's last user is remembered in a direct-mapped table, so the memory is bounded and a large program is seen in
-/// part: shares do not depend on it.
+/// A direct-mapped table remembers the last user of a block, so that memory is bounded. Of a large program only a part
+/// of the visits is seen, which does not change the shares.
 #[derive(Clone, Debug)]
 pub struct Sharing {
     last: Vec<(PageNumber, u32)>,
-    /// The block that each thread was seen in last.
+    /// The block of each thread's latest sample.
     at: HashMap<u32, PageNumber>,
-    /// By the thread of the sample and the one before.
+    /// Visits by the thread of the sample and the thread of the visit before.
     after: HashMap<(u32, u32), f64>,
-    /// By the thread of the sample.
+    /// Visits by the thread of the sample.
     all: HashMap<u32, f64>,
 }
 
@@ -55,8 +55,8 @@ impl Sharing {
         }
     }
 
-    /// The share of a thread's visits, 0 to 1, that found the block last used by `other`, which is one of as many
-    /// threads of its process as `threads` says.
+    /// The share of a thread's visits, 0 to 1, that found `other` as the block's last user. `threads`: the number of
+    /// threads of the process, for the initial assumption.
     #[must_use]
     pub fn share(&self, thread: u32, other: u32, threads: usize) -> f64 {
         let all = self.all.get(&thread).copied().unwrap_or(0.0);
@@ -80,7 +80,8 @@ impl Sharing {
 mod tests {
     use super::*;
 
-    /// Each pass of the kernel, every page's next access is sampled; threads sweep at one speed from where they were.
+    /// In each pass of the kernel, the next access to every page is sampled; threads sweep at one speed from their
+    /// positions.
     fn sweeps(of: &[(u32, u64, u64)], pages: u64) -> Sharing {
         let mut sharing = Sharing::default();
         let mut at: Vec<u64> = of.iter().map(|(_, from, _)| *from).collect();

@@ -9,7 +9,7 @@ const NUMBER_BITS: u32 = 40;
 const UNKNOWN: u8 = u8::MAX;
 /// Pairs of node and count on machines with more than eight nodes.
 const PAIRS: usize = 3;
-/// Bits of a count. On machines with up to eight nodes, the eighth ones of all counts are the trail.
+/// Bits of a count. On machines with up to eight nodes, the eighth bits of all counts together store the trail.
 const COUNT_BITS: u32 = 7;
 pub(super) const LARGEST: u8 = (1 << COUNT_BITS) - 1;
 /// Bit offset of the trail on larger machines.
@@ -247,7 +247,8 @@ impl Layout {
     }
 }
 
-/// Whether `run` samples from one node are beyond chance, after it had `own` of the `before` earlier ones
+/// Whether a run of `run` samples from one node is too long for chance, given that the node made `own` of the `before`
+/// earlier ones (Laplace's rule of succession).
 /// (Laplace's rule of succession).
 pub(super) fn is_change(before: u32, own: u32, run: u8) -> bool {
     let chance = f64::from(own + 1) / f64::from(before + 2);

@@ -27,7 +27,7 @@ fn find(variable: &str, program: &str) -> Result<Qemu, String> {
 fn emulate(beside: &Path) -> Finding {
     let missing = |because: String| Finding::new("observers", "emulate", State::Missing, because);
     match find("NODEWISE_QEMU_USER", "qemu-x86_64") {
-        Err(why) => missing(why).mend("apt install qemu-user"),
+        Err(why) => missing(why).with_remedy("apt install qemu-user"),
         Ok(qemu) => match library(
             beside,
             &format!("libnodewise-emulate-{}.so", qemu.interface()),
@@ -38,7 +38,7 @@ fn emulate(beside: &Path) -> Finding {
                 qemu.version,
                 beside.display()
             ))
-            .mend("make build"),
+            .with_remedy("make build"),
             Some(_) => Finding::new(
                 "observers",
                 "emulate",
@@ -56,12 +56,12 @@ fn machine(beside: &Path) -> Finding {
     let missing = |because: String| Finding::new("laboratory", "lab", State::Missing, because);
     let qemu = match find("NODEWISE_QEMU_SYSTEM", "qemu-system-x86_64") {
         Ok(qemu) => qemu,
-        Err(why) => return missing(why).mend("apt install qemu-system-x86"),
+        Err(why) => return missing(why).with_remedy("apt install qemu-system-x86"),
     };
     let counter = format!("libnodewise-lab-{}.so", qemu.interface());
     for part in [counter.as_str(), "nodewise-lab-init"] {
         if library(beside, part, "").is_none() {
-            return missing(format!("no {part} beside {}", beside.display())).mend("make build");
+            return missing(format!("no {part} beside {}", beside.display())).with_remedy("make build");
         }
     }
     let text = format!(
@@ -95,5 +95,5 @@ fn kernel() -> Finding {
         State::Missing,
         format!("none kept, and apt does not know {package}"),
     )
-    .mend("apt-get update, or nodewise lab --kernel PATH with a vmlinuz or a linux-image package")
+    .with_remedy("apt-get update, or nodewise lab --kernel PATH with a vmlinuz or a linux-image package")
 }

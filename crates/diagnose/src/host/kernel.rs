@@ -52,7 +52,7 @@ fn coverage(host: &Host) -> Finding {
                 refused("perf_event_open", &error)
             );
             Finding::new("observers", "coverage", State::Limited, because)
-                .mend("sysctl kernel.perf_event_paranoid=2")
+                .with_remedy("sysctl kernel.perf_event_paranoid=2")
         }
     }
 }
@@ -61,7 +61,7 @@ fn coverage(host: &Host) -> Finding {
 fn check(host: &Host) -> Finding {
     let Ok(own) = host.own_status() else {
         return Finding::new("observers", "check", State::Missing, "/proc is not mounted")
-            .mend("mount -t proc proc /proc");
+            .with_remedy("mount -t proc proc /proc");
     };
     let everyone = own.has(Capability::SysPtrace);
     let whose = if everyone {
@@ -107,7 +107,7 @@ fn nodes(host: &Host) -> Finding {
             let because =
                 "one memory node: everything runs, nothing can gain; predictions are for other machines";
             Finding::new("actuators", "nodes", State::Limited, because)
-                .mend("nodewise simulate --machine M (`nodewise topo --list`)")
+                .with_remedy("nodewise simulate --machine M (`nodewise topo --list`)")
         }
         Err(error) => Finding::new("actuators", "nodes", State::Missing, error.to_string()),
     }
@@ -126,7 +126,7 @@ fn memory_policy() -> Finding {
             State::Missing,
             refused("set_mempolicy", &error),
         )
-        .mend("in a container: --cap-add SYS_NICE; else a kernel with CONFIG_NUMA"),
+        .with_remedy("in a container: --cap-add SYS_NICE; else a kernel with CONFIG_NUMA"),
     }
 }
 
@@ -158,12 +158,12 @@ fn threads_follow() -> Finding {
         ),
         Ok(()) => {
             missing("this kernel keeps no soft-dirty bits: under a map, threads are bound by number".into())
-                .mend("a kernel with CONFIG_MEM_SOFT_DIRTY")
+                .with_remedy("a kernel with CONFIG_MEM_SOFT_DIRTY")
         }
         Err(error) => {
             let because = refused("perf_event_open", &error);
             missing(format!("{because}: under a map, threads are bound by number"))
-                .mend("sysctl kernel.perf_event_paranoid=2")
+                .with_remedy("sysctl kernel.perf_event_paranoid=2")
         }
     }
 }
@@ -187,19 +187,21 @@ fn page_moves(host: &Host) -> Finding {
             State::Limited,
             refused("move_pages", &error),
         )
-        .mend("in a container: --cap-add SYS_NICE; else a kernel with CONFIG_NUMA and CONFIG_MIGRATION"),
+        .with_remedy(
+            "in a container: --cap-add SYS_NICE; else a kernel with CONFIG_NUMA and CONFIG_MIGRATION",
+        ),
     }
 }
 
 /// Hint faults of running programs.
 fn faults(host: &Host) -> Finding {
     let finding = |state, because: String| Finding::new("observers", "faults", state, because);
-    if let Err(not_here) = nodewise_observe::faults::check(host) {
-        return finding(State::Limited, not_here.because().to_owned()).mend(not_here.mend());
+    if let Err(unavailable) = nodewise_observe::faults::check(host) {
+        return finding(State::Limited, unavailable.because().to_owned()).with_remedy(unavailable.remedy());
     }
     if let Err(error) = probe::software_events() {
         return finding(State::Missing, refused("perf_event_open", &error))
-            .mend("sysctl kernel.perf_event_paranoid=2");
+            .with_remedy("sysctl kernel.perf_event_paranoid=2");
     }
     let whose = if nodewise_observe::faults::sees_everybody(host) {
         "any process"
@@ -243,14 +245,14 @@ fn user_faults() -> Finding {
              `balance` and `record --pid` take it by themselves then"
                 .to_owned(),
         ),
-        Err(not_here) => finding(
+        Err(unavailable) => finding(
             State::Limited,
             format!(
                 "{}: no samples where kernel.numa_balancing is 0",
-                not_here.because()
+                unavailable.because()
             ),
         )
-        .mend(not_here.mend()),
+        .with_remedy(unavailable.remedy()),
     }
 }
 
@@ -290,7 +292,7 @@ fn balancing(host: &Host) -> Finding {
         Some(_) => {
             let because = "on: the kernel moves pages while programs run, which blurs comparisons";
             Finding::new("settings", "numa-balancing", State::Limited, because)
-                .mend("sysctl kernel.numa_balancing=0")
+                .with_remedy("sysctl kernel.numa_balancing=0")
         }
     }
 }

@@ -21,11 +21,12 @@ pub fn findings(beside: &Path) -> Vec<Finding> {
 fn instrument(beside: &Path) -> Finding {
     let missing = |because: String| Finding::new("observers", "instrument", State::Missing, because);
     let Some(runtime) = library(beside, "libnodewise-rt.so", "") else {
-        return missing(format!("no libnodewise-rt.so beside {}", beside.display())).mend("make build");
+        return missing(format!("no libnodewise-rt.so beside {}", beside.display()))
+            .with_remedy("make build");
     };
     let Some(pass) = library(beside, "nodewise-pass-", ".so") else {
         return missing(format!("no compiler pass beside {}", runtime.display()))
-            .mend("apt install clang-19 llvm-19-dev libomp-19-dev && make build");
+            .with_remedy("apt install clang-19 llvm-19-dev libomp-19-dev && make build");
     };
     let major = version_of(&pass);
     match trial(beside, &[], "int main(void) { return 0; }\n") {
@@ -33,7 +34,7 @@ fn instrument(beside: &Path) -> Finding {
             let text = format!("exact, by nodewise-cc with clang {major}; every access of what it compiled");
             Finding::new("observers", "instrument", State::Works, text)
         }
-        Err(why) => missing(why).mend(format!("apt install clang-{major}")),
+        Err(why) => missing(why).with_remedy(format!("apt install clang-{major}")),
     }
 }
 
@@ -53,7 +54,7 @@ fn openmp(beside: &Path) -> Finding {
             let major =
                 library(beside, "nodewise-pass-", ".so").map_or_else(|| "19".to_owned(), |p| version_of(&p));
             Finding::new("observers", "openmp", State::Limited, why)
-                .mend(format!("apt install libomp-{major}-dev"))
+                .with_remedy(format!("apt install libomp-{major}-dev"))
         }
     }
 }
@@ -66,7 +67,7 @@ fn preload(beside: &Path) -> Finding {
         }
         None => {
             let because = format!("no libnodewise-preload.so beside {}", beside.display());
-            Finding::new("actuators", "preload", State::Missing, because).mend("make build")
+            Finding::new("actuators", "preload", State::Missing, because).with_remedy("make build")
         }
     }
 }

@@ -16,7 +16,8 @@ pub struct Reason {
     /// The finding in one sentence, with its figures.
     pub text: String,
     /// What to do, where something can be done.
-    pub mend: Option<&'static str>,
+    #[serde(rename = "mend")]
+    pub remedy: Option<&'static str>,
 }
 
 /// What the findings follow from.
@@ -41,11 +42,11 @@ pub struct Figures<'a> {
     pub measured_local: Option<f64>,
 }
 
-fn reason(kind: &'static str, text: String, mend: &'static str) -> Reason {
+fn reason(kind: &'static str, text: String, remedy: &'static str) -> Reason {
     Reason {
         kind,
         text,
-        mend: (!mend.is_empty()).then_some(mend),
+        remedy: (!remedy.is_empty()).then_some(remedy),
     }
 }
 
@@ -89,7 +90,7 @@ fn overfull(process: &Figures<'_>) -> Option<Reason> {
         return None;
     }
     let threads_spread = process.cpu_share.iter().filter(|c| **c > 0.05).count() > 1;
-    let mend = match (threads_spread, memory[node] > 0.6) {
+    let remedy = match (threads_spread, memory[node] > 0.6) {
         (true, true) => {
             "one thread probably touched it first: initialise in parallel; \
              without a rebuild, `nodewise run --policy interleave -- CMD` or `numactl --interleave=all CMD`"
@@ -105,7 +106,7 @@ fn overfull(process: &Figures<'_>) -> Option<Reason> {
         bytes(process.memory[node]),
         process.cpu_share[node] * 100.0
     );
-    Some(reason("overfull-node", text, mend))
+    Some(reason("overfull-node", text, remedy))
 }
 
 fn without_cpus(process: &Figures<'_>, machine: &Machine) -> Option<Reason> {
@@ -126,8 +127,8 @@ fn moving(process: &Figures<'_>) -> Option<Reason> {
         "{} of {} threads changed node while watched, {} times in {watched:.1} s",
         process.moved_threads, process.threads, process.moves
     );
-    let mend = "bind threads: OMP_PROC_BIND=close OMP_PLACES=cores, `taskset`, or `nodewise run -- CMD`";
-    (process.moved_threads > 0).then(|| reason("moving-threads", text, mend))
+    let remedy = "bind threads: OMP_PROC_BIND=close OMP_PLACES=cores, `taskset`, or `nodewise run -- CMD`";
+    (process.moved_threads > 0).then(|| reason("moving-threads", text, remedy))
 }
 
 fn not_allowed(process: &Figures<'_>, status: &Status, machine: &Machine) -> Option<Reason> {
@@ -137,8 +138,8 @@ fn not_allowed(process: &Figures<'_>, status: &Status, machine: &Machine) -> Opt
         .filter(|n| !allowed.contains(&machine.nodes[n.index()].os_index));
     let held: u64 = outside.map(|n| process.memory[n.index()]).sum();
     let text = format!("{} lie on nodes its cpuset no longer allows", bytes(held));
-    let mend = "`migratepages PID FROM TO` (package numactl) brings them over";
-    (held > 0 && !allowed.is_empty()).then(|| reason("outside-cpuset", text, mend))
+    let remedy = "`migratepages PID FROM TO` (package numactl) brings them over";
+    (held > 0 && !allowed.is_empty()).then(|| reason("outside-cpuset", text, remedy))
 }
 
 fn policies(process: &Figures<'_>) -> Option<Reason> {

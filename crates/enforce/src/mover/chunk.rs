@@ -25,7 +25,7 @@ pub struct ChunkResult {
     pub refused: Vec<Run>,
     /// Whether the node has no room even for a small page.
     pub full: bool,
-    /// The error that makes it useless to go on.
+    /// The error because of which no further move is tried.
     pub end: Option<CallError>,
 }
 
@@ -69,7 +69,7 @@ struct Work<'a> {
 }
 
 impl Work<'_> {
-    /// Tries the first page of each possible huge page. The kernel does not tell which pages are huge, but moves a huge
+    /// Moves the first page of each possible huge page. The kernel does not tell which pages are huge, but moves a huge
     /// page as a whole: where the other pages did not move along, they are small.
     fn small_or_huge(&mut self, addresses: &[u64]) {
         let (mut heads, mut rest) = (Vec::new(), Vec::new());
@@ -133,7 +133,7 @@ impl Work<'_> {
             let now = self.query_unsettled(&left, &statuses);
             // When a page fails without a status, the kernel stops after the next page that gets one; pages behind that
             // were not tried.
-            let said = statuses.iter().rposition(|s| *s != PageStatus::Unsaid);
+            let said = statuses.iter().rposition(|s| *s != PageStatus::Unreported);
             let mut untried = Vec::new();
             for (at, ((address, status), now)) in left.iter().zip(&statuses).zip(now).enumerate() {
                 match (status, now) {
@@ -146,10 +146,10 @@ impl Work<'_> {
                     (PageStatus::Fault | PageStatus::Other(_), _) => {
                         self.record_stayed(&[*address], Cause::Unmovable);
                     }
-                    (PageStatus::Unsaid, _) if error == Some(CallError::NoRoom) => {
+                    (PageStatus::Unreported, _) if error == Some(CallError::NoRoom) => {
                         self.refused.push(*address);
                     }
-                    (PageStatus::Unsaid, _) if said.is_some_and(|s| at > s) => untried.push(*address),
+                    (PageStatus::Unreported, _) if said.is_some_and(|s| at > s) => untried.push(*address),
                     _ => failed.push(*address),
                 }
             }
@@ -162,8 +162,8 @@ impl Work<'_> {
 
     /// Current state of the pages for which the kernel reported no final status.
     fn query_unsettled(&self, addresses: &[u64], statuses: &[PageStatus]) -> Vec<PageStatus> {
-        use PageStatus::{Absent, Busy, Fault, Unsaid};
-        let open = |s: &PageStatus| matches!(s, Unsaid | Busy | Fault | Absent);
+        use PageStatus::{Absent, Busy, Fault, Unreported};
+        let open = |s: &PageStatus| matches!(s, Unreported | Busy | Fault | Absent);
         let asked: Vec<usize> = (0..statuses.len()).filter(|i| open(&statuses[*i])).collect();
         let mut now = statuses.to_vec();
         let questions: Vec<u64> = asked.iter().map(|i| addresses[*i]).collect();

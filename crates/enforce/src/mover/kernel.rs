@@ -5,7 +5,7 @@ use nodewise_linux::Host;
 use nodewise_linux::pagemap::Pagemap;
 use nodewise_linux::pages::{self, CallError, PageStatus};
 
-/// How often a page is made visible again before it counts as busy.
+/// How many times a page protected for sampling is unprotected and queried again before it counts as busy.
 const UNCOVERED: u32 = 4;
 
 pub trait Kernel: Sync {
@@ -49,7 +49,7 @@ impl Kernel for Linux {
             addresses,
             ask,
             |address| self.has(address),
-            |hidden| pages::let_go(self.pid, hidden),
+            |hidden| pages::unprotect(self.pid, hidden),
         )
     }
 
@@ -69,7 +69,7 @@ fn uncover(
     addresses: &[u64],
     ask: impl Fn(&[u64]) -> Result<Vec<PageStatus>, CallError>,
     has: impl Fn(u64) -> bool,
-    let_go: impl Fn(&[u64]),
+    unprotect: impl Fn(&[u64]),
 ) -> Result<Vec<PageStatus>, CallError> {
     let mut statuses = ask(addresses)?;
     for left in (0..=UNCOVERED).rev() {
@@ -80,7 +80,7 @@ fn uncover(
         }
         let asked: Vec<u64> = hidden.iter().map(|i| addresses[*i]).collect();
         let again = if left > 0 {
-            let_go(&asked);
+            unprotect(&asked);
             ask(&asked)?
         } else {
             vec![PageStatus::Busy; asked.len()]
@@ -118,7 +118,7 @@ mod tests {
 
     #[test]
     fn a_page_that_is_protected_again_and_again_is_busy_and_not_gone() {
-        // Protected this many times more before the kernel says where it is.
+        // How many more times each page is protected before the kernel reports its node.
         let protected = RefCell::new(HashMap::from([(0x1000, 0), (0x2000, 2), (0x3000, 1000)]));
         let ask = |addresses: &[u64]| {
             let status = |a: &u64| match protected.borrow().get(a) {
@@ -128,12 +128,12 @@ mod tests {
             Ok(addresses.iter().map(status).collect())
         };
         let has = |address| protected.borrow().contains_key(&address);
-        let let_go = |addresses: &[u64]| {
+        let unprotect = |addresses: &[u64]| {
             addresses
                 .iter()
                 .for_each(|a| *protected.borrow_mut().get_mut(a).unwrap() -= 1);
         };
-        let statuses = uncover(&[0x1000, 0x2000, 0x3000, 0x4000], ask, has, let_go).unwrap();
+        let statuses = uncover(&[0x1000, 0x2000, 0x3000, 0x4000], ask, has, unprotect).unwrap();
         let expected = [
             PageStatus::On(1),
             PageStatus::On(1),

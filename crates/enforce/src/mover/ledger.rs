@@ -1,4 +1,4 @@
-//! The account that the workers of a move keep together while it runs.
+//! The results that the workers of a move collect while it runs.
 
 use super::chunk::ChunkResult;
 use super::moved::{Batch, Moved, PairMoved};

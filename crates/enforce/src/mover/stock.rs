@@ -10,9 +10,9 @@ use nodewise_linux::clock;
 use nodewise_linux::pages::{self, CallError, PageStatus};
 use std::time::Instant;
 
-/// Calls `migrate_pages(2)` on the process of a plan that was made for these pairs of nodes, then looks up the nodes of
-/// the plan's pages. The kernel uses both lists in ascending order. With the privilege it also moves shared pages,
-/// which are not in the plan.
+/// Calls `migrate_pages(2)` on the process of a plan, for the pairs of nodes that the plan was made for, and then looks
+/// up the nodes of the plan's pages. The kernel uses both lists in ascending order. With the privilege to do so it also
+/// moves shared pages, which are not in the plan.
 ///
 /// # Errors
 /// We may not change the process, or it may not use a node.

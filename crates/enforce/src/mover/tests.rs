@@ -135,7 +135,7 @@ impl Kernel for Model {
     }
 
     fn move_to(&self, addresses: &[u64], node: u32) -> (Vec<PageStatus>, Option<CallError>) {
-        let mut statuses = vec![PageStatus::Unsaid; addresses.len()];
+        let mut statuses = vec![PageStatus::Unreported; addresses.len()];
         if let Err(gone) = self.live() {
             return (statuses, Some(gone));
         }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 const PAGE: usize = 4096;
 
-/// CPU time that touching this many fresh small pages takes this thread.
+/// The CPU time that this thread needs to touch this number of new small pages.
 ///
 /// # Errors
 /// No memory.
@@ -23,7 +23,7 @@ pub fn minor_faults(pages: usize) -> io::Result<Duration> {
     unsafe { libc::madvise(base, bytes, libc::MADV_NOHUGEPAGE) };
     let began = clock::own_cpu_time();
     for at in (0..bytes).step_by(PAGE) {
-        // SAFETY: inside our own mapping, which nobody else knows of.
+        // SAFETY: inside our own mapping, which nothing else refers to.
         unsafe { base.cast::<u8>().add(at).write_volatile(1) };
     }
     let took = clock::own_cpu_time() - began;

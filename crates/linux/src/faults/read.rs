@@ -9,16 +9,16 @@ use perf_event_open_sys::bindings::{
 };
 use std::collections::HashMap;
 
-/// Above it lies the kernel.
+/// Kernel addresses begin here.
 const USER: u64 = 1 << 47;
 /// The processor's error code of a page fault.
 const PROTECTED: u64 = 1;
 const WRITE: u64 = 2;
-/// `enum migrate_reason`: the balancing's.
+/// The value of `enum migrate_reason` for NUMA balancing.
 const MISPLACED: u64 = 5;
 const TRAILER: usize = 4;
 
-/// A record with its time; `None` for what says nothing to us.
+/// Parses a record with its time; `None` for records without meaning to us.
 pub(super) fn record(
     roles: &HashMap<u64, Role>,
     kind: u32,
@@ -70,7 +70,7 @@ fn sample(role: &Role, at: Fault, rest: &[u64]) -> Option<Record> {
     (fault.address < USER && fault.pid != 0).then_some(Record::Fault(fault))
 }
 
-/// The bytes after their length, which takes half a word.
+/// The raw bytes of a sample, which follow their length of half a word.
 fn raw(words: &[u64]) -> Vec<u8> {
     let bytes: Vec<u8> = words.iter().flat_map(|w| w.to_le_bytes()).collect();
     bytes.get(4..).map(<[u8]>::to_vec).unwrap_or_default()

@@ -3,7 +3,7 @@
 
 use perf_event_open_sys::bindings::PERF_RECORD_SAMPLE;
 
-/// Above it lies the kernel.
+/// Kernel addresses begin here.
 const USER: u64 = 1 << 47;
 
 /// `mem_op`: bits 0 to 4.

@@ -12,8 +12,8 @@ const DATA_HEAD: usize = 1024 / 8;
 const DATA_TAIL: usize = 1032 / 8;
 const CLOEXEC: libc::c_ulong = 8; // PERF_FLAG_FD_CLOEXEC
 
-/// Opens an event on one CPU for the thread `pid` (0 the caller, -1 everybody), or with the flag for a
-/// control group, whose folder's descriptor `pid` then is.
+/// Opens an event on one CPU for the thread `pid` (0: the caller, -1: all), or with the flag for a control group, where
+/// `pid` is a descriptor of its folder.
 pub(crate) fn open(
     attributes: &mut perf_event_attr,
     pid: i32,
@@ -23,7 +23,7 @@ pub(crate) fn open(
     open_in_group(attributes, pid, cpu, -1, flags)
 }
 
-/// The same in the group of another event, by its descriptor; -1: in its own.
+/// As [`open`], in the group of another event, given by its descriptor; -1: in a group of its own.
 pub(crate) fn open_in_group(
     attributes: &mut perf_event_attr,
     pid: i32,
@@ -38,7 +38,7 @@ pub(crate) fn open_in_group(
     if event < 0 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: a fresh descriptor that nobody else owns.
+    // SAFETY: the descriptor was just opened and has no other owner.
     Ok(unsafe { OwnedFd::from_raw_fd(event) })
 }
 
@@ -79,7 +79,8 @@ impl Ring {
         unsafe { std::slice::from_raw_parts(self.base.cast(), self.bytes / 8) }
     }
 
-    /// Takes what is there: each record's type, its `misc`, and what follows its header.
+    /// Removes all records from the buffer, and calls `visit` with each one's type, `misc`, and the words after its
+    /// header.
     pub fn drain(&self, mut visit: impl FnMut(u32, u16, &[u64])) {
         let (control, data) = self.words().split_at(PAGE / 8);
         let head = control[DATA_HEAD].load(Acquire);

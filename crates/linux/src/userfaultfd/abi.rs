@@ -1,5 +1,5 @@
-//! The kernel's interface (include/uapi/linux/userfaultfd.h), as far as it is used here. All of it works on a descriptor that
-//! another process opened: it is that process's memory that is meant.
+//! The part of the kernel's interface (include/uapi/linux/userfaultfd.h) that is used here. The descriptor was opened
+//! by the observed process, so all calls act on that process's memory.
 
 use std::os::fd::RawFd;
 
@@ -10,13 +10,14 @@ const REGISTER: libc::c_ulong = 0xc020_aa00;
 const UNREGISTER: libc::c_ulong = 0x8010_aa01;
 const WAKE: libc::c_ulong = 0x8010_aa02;
 const COPY: libc::c_ulong = 0xc028_aa03;
-/// Moves pages, not their contents; who waits for them goes on. The argument: to, from, bytes, 0, and what was moved. Linux lets threads
-/// of the process alone do this.
+/// `UFFDIO_MOVE`: moves pages without copying their contents, and wakes threads that wait for them. The argument:
+/// destination, source, bytes, 0, and the number of bytes moved. Linux permits it only to threads of the process
+/// itself.
 pub const MOVE: u64 = 0xc028_aa05;
-/// What is waited for: `UFFDIO_REGISTER_MODE_MISSING`.
+/// The fault to wait for: access to a missing page (`UFFDIO_REGISTER_MODE_MISSING`).
 const MISSING: u64 = 1;
 
-/// Where programs have memory: from above what no kernel lets them map, to the end of four-level page tables.
+/// The range of user addresses: from above `vm.mmap_min_addr` to the end of four-level page tables.
 const FIRST: u64 = 1 << 20;
 const END: u64 = 0x7fff_ffff_f000;
 
@@ -25,10 +26,10 @@ const EVENT_REMAP: u64 = 1 << 2;
 const EVENT_REMOVE: u64 = 1 << 3;
 const EVENT_UNMAP: u64 = 1 << 6;
 const CAN_MOVE: u64 = 1 << 16;
-/// What a process must tell us while pages of it are set aside, and that pages can be (Linux 6.8).
+/// The events that we need to be told of while pages are set aside, and `UFFDIO_MOVE` (Linux 6.8).
 pub const FEATURES: u64 = EVENT_FORK | EVENT_REMAP | EVENT_REMOVE | EVENT_UNMAP | CAN_MOVE;
 
-/// `struct uffd_msg`: 32 bytes, whose meaning the first one tells.
+/// `struct uffd_msg`: 32 bytes, of which the first tells how to read the others.
 #[repr(C)]
 #[derive(Clone, Copy, Default)]
 pub struct Message {
@@ -37,27 +38,34 @@ pub struct Message {
     words: [u64; 3],
 }
 
-/// What a process did.
+/// An event of the observed process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// A thread accesses this address, where no page is, and waits.
+    /// A thread accesses this address, where no page is present, and waits.
     Fault(u64),
-    /// It forked: the child's descriptor.
+    /// The process forked; the descriptor of the child's memory.
     Fork(RawFd),
-    /// Memory changed its place: from, to, bytes.
+    /// A range was moved (`mremap`): from, to, bytes.
     Remap(u64, u64, u64),
-    /// The contents of this range are given up.
+    /// The contents of this range are discarded (`madvise`): start and end.
     Remove(u64, u64),
-    /// This range is unmapped.
+    /// This range was unmapped: start and end.
     Unmap(u64, u64),
     Other,
+}
+
+impl Event {
+    /// Whether the event changes which pages are mapped where, so that its order among others of its kind matters.
+    pub fn moves_places(&self) -> bool {
+        matches!(self, Self::Remap(..) | Self::Unmap(..))
+    }
 }
 
 impl Message {
     pub fn event(&self) -> Event {
         let [first, second, third] = self.words;
         match self.event {
-            0x12 => Event::Fault(second), // the first word has flags
+            0x12 => Event::Fault(second), // the first word holds flags
             0x13 => Event::Fork(first as u32 as RawFd),
             0x14 => Event::Remap(first, second, third),
             0x15 => Event::Remove(first, second),
@@ -67,59 +75,61 @@ impl Message {
     }
 }
 
-/// A descriptor of userfaultfd. Calls return 0 or the error's number; they allocate nothing.
+/// A userfaultfd descriptor. Calls return 0 or the error number, and allocate nothing.
 #[derive(Clone, Copy)]
 pub struct Descriptor(pub RawFd);
 
 impl Descriptor {
-    /// Agrees on [`FEATURES`]; needs `CAP_SYS_PTRACE`.
+    /// Enables [`FEATURES`]; needs `CAP_SYS_PTRACE`.
     pub fn begin(self) -> i32 {
         self.call(API, &mut [VERSION, FEATURES, 0])
     }
 
-    /// Accesses to missing pages of a range wait for us from now on.
+    /// From now on, threads that access a missing page of this range wait for us.
     pub fn register(self, start: u64, bytes: u64) -> i32 {
         self.call(REGISTER, &mut [start, bytes, MISSING, 0])
     }
 
-    /// Accesses to a range no longer wait for us; threads that wait there go on.
+    /// From now on, threads that access a missing page of this range no longer wait for us; those that wait there
+    /// continue.
     pub fn unregister(self, start: u64, bytes: u64) -> i32 {
         self.call(UNREGISTER, &mut [start, bytes])
     }
 
-    /// All threads that wait go on, and wait again if they have to. To unregister a range does not wake those that came to wait in
-    /// the moment before, nor those whose memory is not there any more.
+    /// Wakes all waiting threads; those that still miss a page wait again. Unregistering a range does not wake threads
+    /// that began to wait just before, nor those whose memory was moved or unmapped.
     pub fn wake_all(self) {
         self.call(WAKE, &mut [FIRST, END - FIRST]);
     }
 
-    /// Fills missing pages with our `bytes`; who waits for them goes on.
+    /// Fills missing pages with a copy of `bytes`, and wakes threads that wait for them.
     pub fn copy(self, to: u64, bytes: &[u8]) -> i32 {
         self.call(COPY, &mut [to, bytes.as_ptr() as u64, bytes.len() as u64, 0, 0])
     }
 
-    /// Whether a thread has changed the memory's map and not yet gone on since: before or after we have read of it.
+    /// Whether a thread is changing the mappings: it has not continued yet, whether or not we have read its event.
     pub fn changing(self) -> bool {
-        // Of no bytes: it is refused in any case.
+        // A copy of no bytes is always refused; the error number tells whether a change is under way.
         self.copy(0, &[]) == libc::EAGAIN
     }
 
-    /// The next thing that the process did, if there is one.
+    /// The next event, or none if there is none at present.
     pub fn read(self) -> Option<Event> {
         let mut message = Message::default();
         let size = size_of::<Message>();
-        // SAFETY: the kernel writes at most `size` bytes to a message that is ours.
+        // SAFETY: the kernel writes at most `size` bytes, to a message that we own.
         let got = unsafe { libc::read(self.0, (&raw mut message).cast(), size) };
         (got == size as isize).then(|| message.event())
     }
 
     pub fn close(self) {
-        // SAFETY: takes a number; whoever calls owns the descriptor.
+        // SAFETY: passes only a number; the caller owns the descriptor.
         unsafe { libc::close(self.0) };
     }
 
     fn call<const N: usize>(self, request: libc::c_ulong, argument: &mut [u64; N]) -> i32 {
-        // SAFETY: the kernel reads and writes as many words as the request's number says, which are `N` at all callers.
+        // SAFETY: the kernel reads and writes as many words as the request's number encodes, and every caller passes
+        // that `N`.
         let result = unsafe { libc::ioctl(self.0, request, argument.as_mut_ptr()) };
         if result == 0 { 0 } else { errno() }
     }

@@ -1,4 +1,5 @@
-//! System calls made by a thread of another process, by `ptrace`. Nothing here allocates: it runs in a forked child.
+//! Makes system calls in a thread of another process, by `ptrace`. Nothing here allocates, as it runs in a forked
+//! child.
 
 use super::abi::errno;
 use std::mem::MaybeUninit;
@@ -11,19 +12,21 @@ const SET_MASK: libc::c_uint = 0x420b;
 const GET_RSEQ: libc::c_uint = 0x420f;
 const TRACE_SYSTEM_CALLS: usize = 1;
 const TRACE_CLONES: usize = 1 << 3;
-/// `PTRACE_O_SUSPEND_SECCOMP`: filters do not apply to the calls that are made; needs `CAP_SYS_ADMIN`.
+/// `PTRACE_O_SUSPEND_SECCOMP`: seccomp filters do not apply to the injected calls; needs `CAP_SYS_ADMIN`.
 const SUSPEND_FILTERS: usize = 1 << 21;
-/// What a call returns that a stop ended early, before the kernel has seen to its going on.
+/// The kernel-internal results of an interrupted call (`-ERESTARTSYS` and others) before the kernel decides on its
+/// restart.
 const RESTARTS: [i64; 3] = [-512, -513, -514];
 const RESTARTS_WITH_BLOCK: i64 = -516;
-/// The signal by which a system call's beginning and end are told.
+/// The stop signal that reports entry to or exit from a system call (`PTRACE_O_TRACESYSGOOD`).
 const CALL: i32 = libc::SIGTRAP | 0x80;
-/// How often it is looked whether a thread has stopped, and how many times.
+/// The interval at which to check whether a thread has stopped, and the largest number of checks.
 const LOOK_NS: i64 = 50_000;
 const LOOKS: u32 = 10_000;
-/// The code segment of 64-bit programs.
+/// The code segment selector of 64-bit programs.
 const LONG_MODE: u64 = 0x33;
-/// A thread of the same process with memory, files and signals in common, whose end is not signalled.
+/// `clone` flags for a thread that shares memory, files and signal handlers with its process and sends no signal when
+/// it ends.
 const THREAD: u64 = (libc::CLONE_VM
     | libc::CLONE_FS
     | libc::CLONE_FILES
@@ -31,17 +34,18 @@ const THREAD: u64 = (libc::CLONE_VM
     | libc::CLONE_THREAD
     | libc::CLONE_SYSVSEM) as u64;
 
-/// How often a thread is interrupted again that is in a restartable sequence.
+/// How many times a thread is interrupted again when it was inside a restartable sequence.
 const RSEQ_TRIES: u32 = 100;
 
-/// The memory of a process by its `/proc/PID/mem`, which stays that memory's when the process executes another program.
+/// The memory of a process through an open `/proc/PID/mem`, which still means the same memory after the process
+/// executes another program.
 #[derive(Clone, Copy)]
 pub struct Memory(pub i32);
 
 impl Memory {
-    /// Reads as many bytes as fit; the error's number if there are fewer.
+    /// Fills `bytes`; the error number if that many cannot be read.
     pub fn read(self, from: u64, bytes: &mut [u8]) -> Result<(), i32> {
-        // SAFETY: writes at most as many bytes as there are.
+        // SAFETY: writes at most `bytes.len()` bytes.
         let got = unsafe {
             libc::pread(
                 self.0,
@@ -53,9 +57,9 @@ impl Memory {
         whole(got, bytes.len())
     }
 
-    /// Writes all of them, or the error's number.
+    /// Writes all of `bytes`; else the error number.
     pub fn write(self, to: u64, bytes: &[u8]) -> Result<(), i32> {
-        // SAFETY: reads bytes of ours.
+        // SAFETY: reads from a borrowed slice.
         let got = unsafe { libc::pwrite(self.0, bytes.as_ptr().cast(), bytes.len(), to as libc::off_t) };
         whole(got, bytes.len())
     }
@@ -76,37 +80,38 @@ fn whole(got: isize, wanted: usize) -> Result<(), i32> {
     }
 }
 
-/// Whether a thread is in a restartable sequence (`rseq`): made to run elsewhere and set back into it, it would not be restarted when it
-/// should be.
+/// Whether a thread is in a restartable sequence (`rseq`). If it ran our system call and was set back into the
+/// sequence, the kernel would not restart the sequence when it should.
 fn in_restartable_sequence(tid: i32, at: u64, memory: Memory) -> bool {
-    // struct ptrace_rseq_configuration: where its structure is, its size and signature, and flags.
+    // struct ptrace_rseq_configuration: address of the thread's struct rseq, its size, its signature, and flags.
     let mut configuration = [0_u64; 3];
     let size = size_of_val(&configuration);
     if trace(GET_RSEQ, tid, size, configuration.as_mut_ptr() as usize).is_err() || configuration[0] == 0 {
         return false;
     }
-    // struct rseq: at byte 8 the address of struct rseq_cs; there, at bytes 8 and 16, its start and length.
+    // struct rseq has at byte 8 the address of a struct rseq_cs, which has the start and length at bytes 8 and 16.
     let sequence = memory.word(configuration[0] + 8).filter(|address| *address != 0);
     let bounds = sequence.and_then(|address| Some((memory.word(address + 8)?, memory.word(address + 16)?)));
     bounds.is_some_and(|(start, length)| at.wrapping_sub(start) < length)
 }
 
-/// A thread of another process that is stopped by us.
+/// A thread of another process that we have stopped.
 pub struct Stopped {
     tid: i32,
-    /// Where the instruction `syscall` stands in its memory.
+    /// Address of an instruction `syscall` in its memory.
     instruction: u64,
-    /// As they were when it was interrupted.
+    /// The registers and, in `mask`, the blocked signals at the interruption, to be restored.
     registers: libc::user_regs_struct,
     mask: u64,
 }
 
 impl Stopped {
-    /// Interrupts a thread of the program; the error's number if that fails. It keeps no signal from its process: all are
-    /// blocked until it is let go on. `filtered`: its system calls are filtered. `memory`: the process's.
+    /// Interrupts a thread of the program; the error number if that fails. All signals are blocked in it until
+    /// [`Stopped::resume`], so that other threads take the signals of the process. `filtered`: a seccomp filter
+    /// restricts its system calls. `memory`: the process's memory.
     pub fn interrupt(tid: u32, instruction: u64, filtered: bool, memory: Memory) -> Result<Self, i32> {
         let tid = tid as i32;
-        // Filters may come later, too.
+        // Suspended in any case, as a filter may be added later.
         let mut options = TRACE_SYSTEM_CALLS | SUSPEND_FILTERS;
         if trace(SEIZE, tid, 0, options).is_err() {
             if filtered {
@@ -123,7 +128,8 @@ impl Stopped {
                 return Err(libc::ENOEXEC);
             }
             if !in_restartable_sequence(tid, registers.rip, memory) {
-                // Not before it has stopped: a thread that it starts until then is the program's.
+                // Set only after the stop: a thread that is started before it belongs to the program and must not be
+                // traced.
                 trace(libc::PTRACE_SETOPTIONS, tid, 0, options | TRACE_CLONES)?;
                 return Self::with_signals_blocked(tid, instruction, registers);
             }
@@ -149,18 +155,18 @@ impl Stopped {
         })
     }
 
-    /// Makes a system call; its result, or the error's number.
+    /// Makes a system call in the thread. Returns its result, or the error number.
     pub fn call(&self, number: i64, arguments: [u64; 6]) -> Result<u64, i32> {
         self.set(&self.calling(number, arguments))?;
-        self.next_stop(Stop::Call)?; // its beginning
-        self.next_stop(Stop::Call)?; // its end
+        self.next_stop(Stop::Call)?; // entry
+        self.next_stop(Stop::Call)?; // exit
         let result = self.result();
-        // If we are killed it goes on, and is not to run into what code comes next.
+        // If we are killed, the thread continues; it must not run into the code behind the instruction.
         self.set(&self.calling(libc::SYS_pause, [0; 6]))?;
         result
     }
 
-    /// Goes on to the next stop of a kind: all threads of its process may be stopped meanwhile.
+    /// Continues to the next stop of a kind; other stops, as when the whole process is stopped, are passed over.
     fn next_stop(&self, wanted: Stop) -> Result<(), i32> {
         loop {
             trace(libc::PTRACE_SYSCALL, self.tid, 0, 0)?;
@@ -175,7 +181,7 @@ impl Stopped {
         libc::user_regs_struct {
             rip: self.instruction,
             rax: number as u64,
-            orig_rax: u64::MAX, // in no system call: nothing to go on with
+            orig_rax: u64::MAX, // not in a system call: the kernel restarts nothing
             rdi,
             rsi,
             rdx,
@@ -202,7 +208,8 @@ impl Stopped {
         )
     }
 
-    /// Starts a thread in the process, stopped as well. It has all signals blocked, so that none of its process's goes to it.
+    /// Starts a thread in the process, also stopped. All its signals are blocked, so that it takes none of the
+    /// process's.
     pub fn start_thread(&self) -> Result<Self, i32> {
         self.set(&self.calling(libc::SYS_clone, [THREAD, 0, 0, 0, 0, 0]))?;
         let mut new = 0_u64;
@@ -218,7 +225,7 @@ impl Stopped {
         self.result()?;
         wait(new as i32, libc::PTRACE_CONT)?;
         let registers = libc::user_regs_struct {
-            rsp: 0, // it has no stack: the program's thread goes on with that
+            rsp: 0, // no stack of its own: the program's thread continues on that one
             rbp: 0,
             ..registers(new as i32)?
         };
@@ -229,9 +236,10 @@ impl Stopped {
         })
     }
 
-    /// The thread goes on where it was interrupted, as after a stop and a continuation by signals.
-    pub fn go_on(self) {
-        // At the end of a system call the kernel does not look whether an earlier one has to be made again.
+    /// Lets the thread continue where it was interrupted, as after SIGSTOP and SIGCONT.
+    pub fn resume(self) {
+        // At the exit from our system call the kernel does not check whether an earlier call must be restarted; we do
+        // it here.
         let mut registers = self.registers;
         if registers.orig_rax as i64 >= 0 {
             let again = match registers.rax as i64 {
@@ -241,7 +249,7 @@ impl Stopped {
             };
             if let Some(number) = again {
                 registers.rax = number;
-                registers.rip -= 2; // the length of the instruction
+                registers.rip -= 2; // the length of the instruction `syscall`
             }
             registers.orig_rax = u64::MAX;
         }
@@ -251,7 +259,8 @@ impl Stopped {
         let _ = trace(libc::PTRACE_DETACH, self.tid, 0, 0);
     }
 
-    /// A thread of ours sleeps until [`Stopped::wake`]: stops and ends of its process do not wait for us, and if we end it sleeps on.
+    /// Lets our thread sleep until [`Stopped::wake`]. Stops and the end of its process do not wait for us meanwhile; if
+    /// we end, it keeps sleeping.
     pub fn sleep(&self) -> Result<(), i32> {
         self.set(&self.calling(libc::SYS_pause, [0; 6]))?;
         trace(libc::PTRACE_CONT, self.tid, 0, 0)
@@ -262,16 +271,16 @@ impl Stopped {
         wait(self.tid, libc::PTRACE_CONT).map(|_| ())
     }
 
-    /// Sees to a sleeping thread of ours: lets it go on sleeping after a stop of its process. Whether it is still there; a process
-    /// that ends or executes another program waits until we have seen that.
+    /// Handles a stop of our sleeping thread, so that it continues to sleep; whether it still exists. A process that
+    /// ends or executes another program waits until we have reaped the thread.
     pub fn keep_asleep(&self) -> bool {
         let mut status = 0;
-        // SAFETY: writes one number of ours.
+        // SAFETY: the kernel writes one number to a local variable.
         match unsafe { libc::waitpid(self.tid, &raw mut status, libc::__WALL | libc::WNOHANG) } {
             0 => true,
             -1 => false,
             _ if !libc::WIFSTOPPED(status) => false,
-            // A signal that stops all of its process is the process's to take.
+            // A signal that stops the whole process is delivered.
             _ if status >> 16 == 0 => {
                 trace(libc::PTRACE_CONT, self.tid, 0, libc::WSTOPSIG(status) as usize).is_ok()
             }
@@ -279,12 +288,13 @@ impl Stopped {
         }
     }
 
-    /// A thread of ours is scheduled as any, whatever the thread was that started it (one of a real-time policy that never sleeps
-    /// would keep it from running), and first among those: threads of the program wait for what it does.
+    /// Gives our thread the normal scheduling policy and the highest priority in it, as threads of the program wait for
+    /// its work. It would inherit the policy of the thread that started it otherwise; below a real-time thread that
+    /// never sleeps it would not run.
     pub fn schedule(&self) {
         let parameters = libc::sched_param { sched_priority: 0 };
         let all = [u64::MAX; 128];
-        // SAFETY: both read memory of ours.
+        // SAFETY: both calls read local variables.
         unsafe {
             libc::sched_setscheduler(self.tid, libc::SCHED_OTHER, &raw const parameters);
             libc::syscall(
@@ -297,7 +307,7 @@ impl Stopped {
         }
     }
 
-    /// A thread of ours ends.
+    /// Ends our thread and waits until it has ended.
     pub fn exit(self) {
         let _ = self.set(&self.calling(libc::SYS_exit, [0; 6]));
         let _ = trace(libc::PTRACE_CONT, self.tid, 0, 0);
@@ -308,30 +318,30 @@ impl Stopped {
 /// Why a thread stopped.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Stop {
-    /// A system call begins or ends.
+    /// Entry to or exit from a system call.
     Call,
-    /// A thread was started.
+    /// The thread started another one.
     Clone,
-    /// We interrupted it, or its process was stopped.
+    /// We interrupted it, or its whole process was stopped.
     Other,
 }
 
 fn registers(tid: i32) -> Result<libc::user_regs_struct, i32> {
     let mut registers = MaybeUninit::<libc::user_regs_struct>::uninit();
     trace(libc::PTRACE_GETREGS, tid, 0, registers.as_mut_ptr() as usize)?;
-    // SAFETY: the kernel filled all of it.
+    // SAFETY: the kernel has filled the whole structure.
     Ok(unsafe { registers.assume_init() })
 }
 
 fn trace(request: libc::c_uint, tid: i32, address: usize, data: usize) -> Result<(), i32> {
-    // SAFETY: every caller passes what its request reads or writes: numbers, or addresses of memory that is large enough.
+    // SAFETY: every caller passes what its request needs: numbers, or addresses of memory that is large enough.
     match unsafe { libc::ptrace(request, tid, address, data) } {
         -1 => Err(errno()),
         _ => Ok(()),
     }
 }
 
-/// Until a thread that was interrupted has stopped.
+/// Waits until an interrupted thread has stopped, for a limited time.
 fn wait_interrupted(tid: i32) -> Result<(), i32> {
     for _ in 0..LOOKS {
         if stop(tid, libc::WNOHANG, libc::PTRACE_CONT)?.is_some() {
@@ -347,12 +357,13 @@ pub fn sleep_a_moment() {
         tv_sec: 0,
         tv_nsec: LOOK_NS,
     };
-    // SAFETY: reads a time of ours.
+    // SAFETY: reads a local variable.
     unsafe { libc::nanosleep(&raw const pause, ptr::null_mut()) };
 }
 
-/// Until a thread has stopped: in a call that has to wait for its turn to change the memory's map, that may take long, but a
-/// thread is not left in the middle of one. A signal that it is about to take is passed on; it goes on by `request` then.
+/// Waits without limit until a thread has stopped. A call that waits for the lock on the process's mappings may take
+/// long, but a thread cannot be left inside a system call. A signal on its way to the thread is delivered, and the
+/// thread continues by `request`.
 fn wait(tid: i32, request: libc::c_uint) -> Result<Stop, i32> {
     loop {
         if let Some(stop) = stop(tid, 0, request)? {
@@ -363,7 +374,7 @@ fn wait(tid: i32, request: libc::c_uint) -> Result<Stop, i32> {
 
 fn stop(tid: i32, options: i32, request: libc::c_uint) -> Result<Option<Stop>, i32> {
     let mut status = 0;
-    // SAFETY: writes one number of ours.
+    // SAFETY: the kernel writes one number to a local variable.
     match unsafe { libc::waitpid(tid, &raw mut status, libc::__WALL | options) } {
         -1 => return Err(errno()),
         0 => return Ok(None),

@@ -1,17 +1,18 @@
-//! The process that sets pages of another one aside and puts them back: small, forked, making system calls alone, so that
-//! nothing but SIGKILL ends it while pages are aside, and whoever asked for them may end at any time.
+//! The keeper: a process that sets pages of another process aside and puts them back. It is forked, small and only
+//! makes system calls, so that nothing but SIGKILL ends it while pages are aside, and the process that requested them
+//! may end at any time.
 //!
-//! What is aside lies in the process's own memory, in an area that children do not inherit. Until it is back, whoever
-//! accesses such a page waits; a fork waits until we have filled the child's pages as well (Linux keeps us from changing the
-//! memory until we have read of it, so that the child gets what the parent had).
+//! The pages lie in the observed process's own memory, in an area that children do not inherit. A thread that accesses
+//! a page waits until the page is back. A fork waits until we have filled in the child's pages as well: Linux refuses
+//! our changes to the memory until we have read the fork's event, so that the child gets what the parent had.
 
 mod putting_back;
 
 use super::abi::{Descriptor, Event};
-use super::aside::Pages;
+use super::injected::{Injected, SLOTS};
 use super::injection::{Memory, sleep_a_moment};
-use super::inside::{Inside, SLOTS};
 use super::mappings::{self, Surroundings};
+use super::set_aside::Pages;
 use super::{Place, Reply, Window};
 use crate::clock;
 use std::ptr;
@@ -19,76 +20,79 @@ use std::ptr;
 const COMMANDS: i32 = 0;
 const REPLIES: i32 = 1;
 const MEMORY: i32 = 2;
-/// For how long pages are left alone whose contents the program gives up. It tells us before it does (`madvise`), and a page that
-/// is set aside between the two would come back with what was given up: the time must be more than any thread takes from
-/// one to the other.
+/// For how long pages are not sampled whose contents the program discards (`madvise`). The program reports this before
+/// it does it; a page that is set aside between the two would come back with the discarded contents. The time must
+/// exceed what any thread takes from one to the other.
 const LEFT_ALONE_MS: u64 = 10_000;
-/// How long a thread may take to go on once we have read what it tells.
+/// How long to wait for a thread to continue after we have read its event.
 const SETTLES_MS: u64 = 2;
-/// How often it is looked for that at once; then others get the CPU.
+/// How many times to poll for that without sleeping; after that, other threads get the CPU between polls.
 const LOOKS: u32 = 50;
-/// Ranges left alone at a time; if there are more, all pages are. Ranges registered, likewise.
+/// How many ranges with discarded contents are remembered; if there are more, nothing is sampled for a while. Also how
+/// many ranges registered elsewhere are remembered; if there are more, every range is unregistered.
 const RANGES: usize = 64;
 
 struct Keeper<'a> {
-    inside: Inside,
-    /// The path of the process's `/proc/PID/maps`, ending in 0.
+    injected: Injected,
+    /// The path `/proc/PID/maps`, terminated by 0.
     maps: &'a [u8],
     /// The descriptor that [`children`] opens.
     children: i32,
-    aside: Pages,
-    /// Slots whose last page could not be taken out again.
+    pages_aside: Pages,
+    /// Slots that still hold a page which could not be taken out.
     lost: [bool; SLOTS],
-    /// As large as a huge page.
+    /// Scratch memory of a huge page's size.
     buffer: &'a mut [u8],
     window: (u64, u64),
-    /// Where else something is registered: start and end. How many, of which the first [`RANGES`] are known.
+    /// Ranges outside the window that may be registered: start and end. `elsewhere_count` counts all of them, of which
+    /// the first [`RANGES`] are stored.
     elsewhere: [(u64, u64); RANGES],
     elsewhere_count: usize,
-    /// Our thread is not there any more: the process has ended, or executes another program.
+    /// Our thread no longer exists: the process has ended, or executes another program.
     gone: bool,
-    /// Nothing more is set aside, and all is put back.
-    ending: bool,
-    /// Something may be registered: the window, or what its parts have become.
-    astray: bool,
-    /// Changes of places told since none was under way; whether there were several together, and pages in doubt by that.
+    /// The window ends: nothing more is set aside, and everything is put back.
+    closing: bool,
+    /// Something may still be registered: the window, or places to which parts of it were moved.
+    may_be_registered: bool,
+    /// Moves (`mremap`) reported since no change was under way. `concurrent_moves`: there were several at once;
+    /// `ambiguous_place`: a page was put back at one of several possible places because of that.
     moves: u32,
-    together: bool,
-    doubtful: bool,
-    /// When a thread began to wait that only the window's end will help, nanoseconds.
+    concurrent_moves: bool,
+    ambiguous_place: bool,
+    /// When a thread began to wait that only the end of the window lets continue, nanoseconds.
     waiting_since: Option<u64>,
-    /// What threads have waited for us, nanoseconds.
+    /// How long threads have waited for us, nanoseconds.
     waited: u64,
-    /// Ranges whose contents were given up: from, to, and when, in milliseconds.
+    /// Ranges whose contents were discarded: start, end, and time in milliseconds.
     given_up: [(u64, u64, u64); RANGES],
-    /// Nothing is set aside until then.
+    /// Until this time (milliseconds) nothing is set aside.
     alone_until: u64,
 }
 
-/// All that the process does. Descriptors 0, 1 and 2: where commands come from, where replies go, and the process's memory.
+/// The keeper's main function. Descriptor 0 delivers commands, 1 takes replies, 2 is the process's memory.
 pub fn run(place: &Place, buffer: &mut [u8]) {
     protect_from_out_of_memory();
     raise_priority();
-    let inside = match Inside::enter(place, Memory(MEMORY)) {
-        Ok(inside) => inside,
+    let injected = match Injected::enter(place, Memory(MEMORY)) {
+        Ok(injected) => injected,
         Err(error) => return answer(&Reply::failed(error)),
     };
     let mut keeper = Keeper {
-        inside,
+        injected,
         maps: &place.maps,
         children: children(),
-        aside: Pages::new(),
+        pages_aside: Pages::new(),
         lost: [false; SLOTS],
         buffer,
         window: (0, 0),
         elsewhere: [(0, 0); RANGES],
         elsewhere_count: 0,
         gone: false,
-        ending: false,
-        astray: false,
+        closing: false,
+        may_be_registered: false,
         moves: 0,
-        together: false,
-        doubtful: false,
+        concurrent_moves: false,
+        ambiguous_place: false,
         waiting_since: None,
         waited: 0,
         given_up: [(0, 0, 0); RANGES],
@@ -98,12 +102,12 @@ pub fn run(place: &Place, buffer: &mut [u8]) {
     while let Some(window) = keeper.next() {
         answer(&keeper.sample(&window));
     }
-    keeper.inside.leave();
+    keeper.injected.leave();
 }
 
-/// A descriptor that can be read when a thread that we trace has stopped or ended.
+/// A descriptor that becomes readable when a thread that we trace has stopped or ended.
 fn children() -> i32 {
-    // SAFETY: the set is ours.
+    // SAFETY: the signal set is a local variable.
     unsafe {
         let mut set = std::mem::zeroed();
         libc::sigemptyset(&raw mut set);
@@ -113,32 +117,34 @@ fn children() -> i32 {
 }
 
 impl Keeper<'_> {
-    /// The next command; none when whoever gives them has ended.
+    /// The next command; none when the process that sends them has ended.
     fn next(&mut self) -> Option<Window> {
         loop {
             let [command, event] = self.wait(-1);
             if event {
-                // Forks that began while a range was registered; and who waits in what is still registered.
+                // Forks that began while a range was registered, and threads that wait in a range that is still
+                // registered.
                 self.handle_all();
                 self.unregister();
             }
             if command {
                 let mut window = Window::default();
                 let size = size_of::<Window>();
-                // SAFETY: writes at most `size` bytes to a window, which any bytes are one of.
+                // SAFETY: writes at most `size` bytes to a `Window`, for which any bytes are valid.
                 let got = unsafe { libc::read(COMMANDS, (&raw mut window).cast(), size) };
                 return (got == size as isize).then_some(window);
             }
         }
     }
 
-    /// Waits for a command (or the end of who gives them), an event of the process, or news of our thread, which are seen to:
-    /// whether there is a command, and an event.
+    /// Waits for a command (or the end of the process that sends them), an event of the observed process, or a stop of
+    /// our thread, which is handled. Returns whether there is a command and whether there is an event.
     fn wait(&mut self, milliseconds: i32) -> [bool; 2] {
-        self.wait_for([COMMANDS, self.inside.uffd.0], milliseconds)
+        self.wait_for([COMMANDS, self.injected.uffd.0], milliseconds)
     }
 
-    /// The same of two descriptors, or of one where the other is -1.
+    /// Waits for two given descriptors, or for one if the other is -1; handles stops of our thread as [`Keeper::wait`]
+    /// does.
     fn wait_for(&mut self, [first, second]: [i32; 2], milliseconds: i32) -> [bool; 2] {
         let wanted = |fd| libc::pollfd {
             fd,
@@ -146,85 +152,93 @@ impl Keeper<'_> {
             revents: 0,
         };
         let mut all = [first, second, self.children].map(wanted);
-        // SAFETY: reads and writes three entries.
+        // SAFETY: reads and writes the three entries of `all`.
         unsafe { libc::poll(all.as_mut_ptr(), 3, milliseconds) };
         let [first, second, child] = all.map(|one| one.revents != 0);
         if child {
             let mut signal = std::mem::MaybeUninit::<libc::signalfd_siginfo>::uninit();
             let size = size_of::<libc::signalfd_siginfo>();
-            // SAFETY: the kernel writes at most `size` bytes, which are not read.
+            // SAFETY: the kernel writes at most `size` bytes, which are never read.
             while unsafe { libc::read(self.children, signal.as_mut_ptr().cast(), size) } > 0 {}
-            // At once, whoever waits here: a process that ends waits for this.
-            self.gone |= !self.inside.keep_asleep();
+            // Handled at once, whichever descriptors were asked for: a process that ends waits for this.
+            self.gone |= !self.injected.keep_asleep();
         }
         [first, second]
     }
 
-    /// Sets the pages of a window aside and puts them back as they are accessed, the others at its end.
+    /// Sets the pages of a window aside and puts each back when it is accessed, the others at the window's end.
     fn sample(&mut self, window: &Window) -> Reply {
         let began = cpu_time();
         let refused = Reply {
             refused: window.count,
             ..Reply::default()
         };
-        // What is ours in the process is not to be sampled: our thread would wait for itself.
-        if self.inside.owns(window.start, window.bytes) {
+        // Our own memory in the process is not sampled: our thread would wait for itself.
+        if self.injected.owns(window.start, window.bytes) {
             return refused;
         }
-        if let Err(error) = self.inside.wake() {
+        if let Err(error) = self.injected.wake() {
             return Reply::failed(error);
         }
         self.window = (window.start, window.bytes);
         let Some(before) = self.surroundings() else {
-            self.inside.rest();
+            self.injected.rest();
             return refused;
         };
-        (self.ending, self.astray, self.waiting_since, self.waited) = (false, false, None, 0);
-        (self.moves, self.together, self.doubtful) = (0, false, false);
+        (
+            self.closing,
+            self.may_be_registered,
+            self.waiting_since,
+            self.waited,
+        ) = (false, false, None, 0);
+        (self.moves, self.concurrent_moves, self.ambiguous_place) = (0, false, false);
         self.elsewhere_count = 0;
-        // With the room above: of memory that has just grown into it a part would be registered otherwise, and it could not move.
+        // The free room above is registered as well. Otherwise memory that has just grown into it would be registered
+        // in part, and the program could not move it as a whole.
         let room = before.room - window.start;
-        let registered = self.inside.uffd.register(window.start, room);
+        let registered = self.injected.uffd.register(window.start, room);
         let error = match registered {
-            0 => self.inside.register_area(),
+            0 => self.injected.register_area(),
             error => error,
         };
         let mut reply = Reply::failed(error);
-        // What is mapped later is not registered: pages of it could be taken, but nobody would wait for them. From here on we are
-        // told of every change before the next page is taken. What joined the mapping just before is not registered either, and
-        // the program could not move the whole.
+        // Memory that is mapped later is not registered: its pages could be set aside, but accesses to them would not
+        // wait for us. From here on, every change is reported before the next page is taken. Memory that joined the
+        // mapping just before is not registered either, and the program could not move the whole; so the neighbours
+        // must be the same as before.
         let after = (error == 0).then(|| self.surroundings()).flatten();
         if after.is_some_and(|after| after.touching == before.touching) {
             self.set_all_aside(window, &mut reply);
-            self.inside.unregister_area();
+            self.injected.unregister_area();
             self.hold(window.milliseconds);
-            reply.untouched = self.aside.count();
-            reply.cut_short = u64::from(self.ending);
-            while let Some(one) = self.aside.all().last() {
+            reply.untouched = self.pages_aside.count();
+            reply.cut_short = u64::from(self.closing);
+            while let Some(one) = self.pages_aside.all().last() {
                 self.put_back(one.id);
             }
         } else if error == 0 {
-            self.inside.unregister_area();
+            self.injected.unregister_area();
             reply.refused = window.count;
         }
-        // What the program has registered with a descriptor of its own stays so: kernels before 6.17 would let us end that.
-        self.astray = registered != libc::EBUSY;
+        // A range that the program registered with its own descriptor stays registered: kernels before 6.17 would let
+        // us end that.
+        self.may_be_registered = registered != libc::EBUSY;
         self.unregister();
-        self.inside.rest();
+        self.injected.rest();
         self.handle_all();
         self.unregister();
         if let Some(since) = self.waiting_since.take() {
             self.waited += now_ns() - since;
         }
         reply.waited_ns = self.waited;
-        reply.together = u64::from(self.together);
-        reply.doubtful = u64::from(self.doubtful);
+        reply.concurrent_moves = u64::from(self.concurrent_moves);
+        reply.ambiguous_place = u64::from(self.ambiguous_place);
         reply.lost = self.lost.iter().filter(|lost| **lost).count() as u64;
         reply.cpu_ns = cpu_time() - began;
         reply
     }
 
-    /// The window's, if it still is a mapping as a whole.
+    /// The surroundings of the window's range, if it still is exactly one mapping.
     fn surroundings(&mut self) -> Option<Surroundings> {
         let (start, bytes) = self.window;
         mappings::surroundings(self.maps, self.buffer, start, start + bytes)
@@ -233,19 +247,19 @@ impl Keeper<'_> {
     fn set_all_aside(&mut self, window: &Window, reply: &mut Reply) {
         let count = (window.count as usize).min(Window::MOST);
         for page in &window.pages[..count] {
-            if !self.ending && self.set_aside(*page, window.page_bytes) {
-                reply.aside += 1;
+            if !self.closing && self.set_aside(*page, window.page_bytes) {
+                reply.set_aside += 1;
             } else {
                 reply.refused += 1;
             }
         }
     }
 
-    /// What is registered is not from here on, wherever its parts are. All between two files at once, as what is mapped there may
-    /// change meanwhile: memory that has grown beyond what is unregistered would be two mappings, and could not be moved as
-    /// one. Who waits goes on.
+    /// Unregisters everything, wherever parts of the window are now, and wakes all waiting threads. Each call covers
+    /// the whole range between two file mappings, as mappings may change meanwhile: memory that has grown beyond the
+    /// unregistered range would be two mappings and could not be moved as one.
     fn unregister(&mut self) {
-        if std::mem::take(&mut self.astray) {
+        if std::mem::take(&mut self.may_be_registered) {
             let (start, bytes) = self.window;
             let known = &self.elsewhere[..self.elsewhere_count.min(RANGES)];
             let all = self.elsewhere_count > RANGES;
@@ -253,13 +267,14 @@ impl Keeper<'_> {
                 let mut ranges = known.iter().copied().chain([(start, start + bytes)]);
                 all || ranges.any(|(from, to)| start_of <= to && from <= end)
             };
-            let uffd = self.inside.uffd;
+            let uffd = self.injected.uffd;
             let mut refused = false;
             mappings::ranges(self.maps, self.buffer, |start, end| {
                 refused |= touches(start, end) && uffd.unregister(start, end - start) != 0;
             });
             if refused {
-                // Something in it cannot be registered, or is registered by the program itself.
+                // A mapping in the range cannot be registered, or the program itself has registered it: try each
+                // mapping alone.
                 mappings::anonymous(self.maps, self.buffer, |mapping| {
                     let upto = |end| uffd.unregister(mapping.start, end - mapping.start);
                     if touches(mapping.start, mapping.end) && upto(mapping.room) != 0 {
@@ -269,7 +284,7 @@ impl Keeper<'_> {
             }
             self.elsewhere_count = 0;
         }
-        self.inside.uffd.wake_all();
+        self.injected.uffd.wake_all();
     }
 
     fn set_aside(&mut self, page: u64, bytes: u64) -> bool {
@@ -279,24 +294,24 @@ impl Keeper<'_> {
         if now < self.alone_until || self.given_up.iter().any(left_alone) {
             return false;
         }
-        let used = |slot| self.lost[slot] || self.aside.all().iter().any(|a| a.slot == slot);
-        let Some(slot) = Inside::slots(bytes).find(|slot| !used(*slot)) else {
+        let used = |slot| self.lost[slot] || self.pages_aside.all().iter().any(|a| a.slot == slot);
+        let Some(slot) = Injected::slots(bytes).find(|slot| !used(*slot)) else {
             return false;
         };
-        let (moved, error) = self.inside.move_pages(self.inside.address(slot), page, bytes);
+        let (moved, error) = self.injected.move_pages(self.injected.address(slot), page, bytes);
         if moved > 0 {
-            self.aside.add(page, slot, bytes, moved);
+            self.pages_aside.add(page, slot, bytes, moved);
         } else if error == libc::EAGAIN {
-            // What the process does to its memory may concern this page: another time.
+            // A change of mappings is under way and may concern this page: try it in a later window.
             self.handle_all();
         }
         moved > 0
     }
 
-    /// Until all is back, the time is over, or whoever asked has ended.
+    /// Waits until all pages are back, the time is over, or the process that sends commands has ended.
     fn hold(&mut self, milliseconds: u64) {
         let until = now_ms() + milliseconds;
-        while !self.aside.all().is_empty() && !self.ending {
+        while !self.pages_aside.all().is_empty() && !self.closing {
             let left = until.saturating_sub(now_ms());
             if left == 0 {
                 return;
@@ -305,20 +320,20 @@ impl Keeper<'_> {
             if event {
                 self.handle_all();
             }
-            self.ending |= self.gone;
-            // No command is given while a window is open.
+            self.closing |= self.gone;
+            // No command is sent while a window is open, so readable means that the pipe was closed.
             if ended {
                 return;
             }
         }
     }
 
-    /// Handles what the process did since the last time.
+    /// Handles all pending events of the process.
     fn handle_all(&mut self) {
         let woken = now_ns();
-        while let Some(event) = self.inside.uffd.read() {
+        while let Some(event) = self.injected.uffd.read() {
             if let Event::Fault(address) = event
-                && let Some(id) = self.aside.at(address)
+                && let Some(id) = self.pages_aside.at(address)
             {
                 if self.put_back(id) {
                     self.waited += now_ns() - woken;
@@ -331,12 +346,7 @@ impl Keeper<'_> {
     }
 
     fn handle(&mut self, event: Event) {
-        let changes = matches!(event, Event::Remap(..) | Event::Unmap(..));
-        if changes && self.is_of_one_thread() {
-            // What it tells is in order.
-            self.aside.settled();
-            self.moves = 0;
-        }
+        let changes = event.moves_places();
         self.note(event);
         if changes {
             self.settle();
@@ -344,40 +354,45 @@ impl Keeper<'_> {
     }
 
     fn note(&mut self, event: Event) {
+        if event.moves_places() && self.is_of_one_thread() {
+            // A single thread reports its changes in order.
+            self.pages_aside.no_change_pending();
+            self.moves = 0;
+        }
         match event {
-            // A page that was never there, or one whose turn comes at the end: its thread goes on once nothing is registered.
+            // The page was never present, or cannot be put back yet: the thread continues once nothing is registered.
             Event::Fault(address) => {
                 self.waiting_since.get_or_insert_with(now_ns);
                 self.registered(address, address);
             }
             Event::Fork(child) => {
-                let mut pages = self.aside.clone();
-                // It has one thread: what it tells is in order.
-                pages.settled();
+                let mut pages = self.pages_aside.clone();
+                // The child has one thread, which reports its changes in order.
+                pages.no_change_pending();
                 self.fill_child(Descriptor(child), &mut pages);
             }
             Event::Remap(from, to, bytes) => {
                 self.registered(to, to + bytes);
                 self.moves += 1;
-                self.together |= self.moves > 1;
+                self.concurrent_moves |= self.moves > 1;
                 let mapped = |address| mappings::contains(self.maps, self.buffer, address);
-                self.aside.moved(from, to, bytes, mapped);
+                self.pages_aside.moved(from, to, bytes, mapped);
             }
             Event::Remove(start, end) => {
                 self.leave_alone(start, end);
-                self.aside.given_up(start, end);
+                self.pages_aside.given_up(start, end);
             }
             Event::Unmap(start, end) => {
-                (self.ending, self.astray) = (true, true);
+                (self.closing, self.may_be_registered) = (true, true);
                 let mapped = |address| mappings::contains(self.maps, self.buffer, address);
-                self.aside.unmapped(start, end, mapped);
+                self.pages_aside.unmapped(start, end, mapped);
             }
             Event::Other => {}
         }
         self.take_empty();
     }
 
-    /// Whether the process has one thread besides ours.
+    /// Whether the process has only one thread besides ours.
     fn is_of_one_thread(&self) -> bool {
         let mut path = [0; 40];
         let Some(end) = self.maps.iter().rposition(|byte| *byte == b'/') else {
@@ -385,52 +400,53 @@ impl Keeper<'_> {
         };
         path[..=end].copy_from_slice(&self.maps[..=end]);
         path[end + 1..end + 5].copy_from_slice(b"task");
-        // SAFETY: the path ends in 0, and the kernel writes to a structure that is ours.
+        // SAFETY: the path is terminated by 0, and the kernel writes to a local structure.
         unsafe {
             let mut found: libc::stat = std::mem::zeroed();
-            // A folder for each thread.
+            // The folder `task` has one subfolder for each thread.
             libc::stat(path.as_ptr().cast(), &raw mut found) == 0 && found.st_nlink <= 2 + 2
         }
     }
 
-    /// What is given up stays in its place, which is not used again.
+    /// Removes entries of which nothing is left to put back. Discarded contents stay in their slot, which is not used
+    /// again.
     fn take_empty(&mut self) {
-        while let Some(one) = self.aside.take_empty() {
-            self.lost[one.slot] |= !self.aside.has(one.slot);
+        while let Some(one) = self.pages_aside.take_empty() {
+            self.lost[one.slot] |= !self.pages_aside.has(one.slot);
         }
     }
 
-    /// No change is under way, as far as we have read: places in doubt are looked at.
-    fn settled(&mut self) {
-        self.aside.settled();
+    /// No change is under way as far as we have read: removes doubtful places where nothing is mapped.
+    fn no_change_pending(&mut self) {
+        self.pages_aside.no_change_pending();
         self.moves = 0;
-        if self.aside.is_doubtful() {
-            let mut left = self.aside.clone();
+        if self.pages_aside.is_doubtful() {
+            let mut left = self.pages_aside.clone();
             left.keep_mapped(|address| mappings::contains(self.maps, self.buffer, address));
-            // Otherwise what is not mapped may just have been moved on.
-            if !self.inside.uffd.changing() {
-                self.aside = left;
+            // If a change has begun meanwhile, memory that seems unmapped may just have been moved on.
+            if !self.injected.uffd.changing() {
+                self.pages_aside = left;
                 self.take_empty();
             }
         }
     }
 
-    /// The window ends: what is registered is elsewhere, too.
+    /// Ends the window and notes that a range outside it may be registered, too.
     fn registered(&mut self, start: u64, end: u64) {
-        (self.ending, self.astray) = (true, true);
+        (self.closing, self.may_be_registered) = (true, true);
         if let Some(range) = self.elsewhere.get_mut(self.elsewhere_count) {
             *range = (start, end);
         }
         self.elsewhere_count += 1;
     }
 
-    /// Hears of changes until none is under way, for a while: what comes together may be told in any order, and one call tells of
-    /// several (`mremap` of the new place, and then of the old one).
+    /// Reads events until no change is under way, or a time limit is reached: concurrent changes may be reported in any
+    /// order, and one call may report several (`mremap` of the new place, then of the old one).
     fn settle(&mut self) {
         let until = now_ms() + SETTLES_MS;
         let mut looks = 0;
-        while self.inside.uffd.changing() {
-            if let Some(event) = self.inside.uffd.read() {
+        while self.injected.uffd.changing() {
+            if let Some(event) = self.injected.uffd.read() {
                 self.note(event);
             } else if looks < LOOKS {
                 looks += 1;
@@ -441,7 +457,7 @@ impl Keeper<'_> {
                 return;
             }
         }
-        self.settled();
+        self.no_change_pending();
     }
 
     fn leave_alone(&mut self, start: u64, end: u64) {
@@ -457,10 +473,10 @@ impl Keeper<'_> {
     }
 }
 
-/// Whether a descriptor of our own can do what is needed: 0, or the error's number.
+/// Whether a descriptor of our own supports the needed features: 0, or the error number.
 pub fn probe() -> i32 {
     let flags = libc::O_CLOEXEC | libc::O_NONBLOCK;
-    // SAFETY: takes numbers alone.
+    // SAFETY: passes only numbers.
     let descriptor = unsafe { libc::syscall(libc::SYS_userfaultfd, flags) };
     if descriptor < 0 {
         return super::abi::errno();
@@ -471,7 +487,7 @@ pub fn probe() -> i32 {
     error
 }
 
-/// The kernel's out-of-memory killer chooses another process as long as there is one.
+/// Makes the kernel's out-of-memory killer prefer every other process.
 fn protect_from_out_of_memory() {
     // SAFETY: system calls with a constant path and constant bytes.
     unsafe {
@@ -483,14 +499,14 @@ fn protect_from_out_of_memory() {
     }
 }
 
-/// Sets niceness −20, as threads of the program wait for us. Without `CAP_SYS_NICE` it stays what we inherited.
+/// Sets niceness −20, as threads of the program wait for us. Without `CAP_SYS_NICE` the inherited niceness remains.
 fn raise_priority() {
-    // SAFETY: takes numbers alone.
+    // SAFETY: passes only numbers.
     unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, -20) };
 }
 
 fn answer(reply: &Reply) {
-    // SAFETY: reads a reply of ours.
+    // SAFETY: reads a reply that is borrowed for the call.
     unsafe { libc::write(REPLIES, ptr::from_ref(reply).cast(), size_of::<Reply>()) };
 }
 

@@ -1,28 +1,29 @@
-//! The mappings of a process, read without allocating.
+//! Reads the mappings of a process from `/proc/PID/maps` without allocating.
 
-/// A mapping that is of no file.
+/// A mapping that is not of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mapping {
     pub start: u64,
     pub end: u64,
-    /// Where the next one of any kind begins: it can grow up to there. Its own end for the last.
+    /// Start of the next mapping of any kind, up to which this one can grow; for the last mapping, its own end.
     pub room: u64,
-    /// It is private, and may be read and written.
+    /// Whether it is private, readable and writable.
     pub own: bool,
-    /// The kernel's own, such as `[vdso]`.
+    /// Whether it is one of the kernel's own, such as `[vdso]`.
     pub special: bool,
 }
 
-/// Where a mapping lies.
+/// The neighbourhood of a mapping, which tells whether it has merged with memory next to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Surroundings {
-    /// Start of the one that ends where it begins, and end of the one that begins where it ends; 0 for none.
+    /// Start of the mapping that ends where this one begins, and end of the one that begins where this one ends; 0 if
+    /// there is none.
     pub touching: (u64, u64),
-    /// Where the next mapping begins, as [`Mapping::room`] says.
+    /// Start of the next mapping; see [`Mapping::room`].
     pub room: u64,
 }
 
-/// None if there is no private mapping that is read and written with just these bounds.
+/// The surroundings of the private, readable and writable mapping with exactly these bounds; none if there is none.
 pub fn surroundings(path: &[u8], buffer: &mut [u8], start: u64, end: u64) -> Option<Surroundings> {
     let (mut room, mut before, mut after) = (None, 0, 0);
     anonymous(path, buffer, |mapping| {
@@ -42,8 +43,9 @@ pub fn surroundings(path: &[u8], buffer: &mut [u8], start: u64, end: u64) -> Opt
     })
 }
 
-/// Calls `found` with start and end of every range that has no mapping but those of no file, and has some: from the first to where the
-/// next one of a file begins. Mappings may grow, merge and go in it meanwhile.
+/// Calls `found` with start and end of every range between two file mappings that contains an anonymous mapping: from
+/// the start of the first such mapping to the start of the next file mapping. Mappings inside may grow, merge and go
+/// meanwhile.
 pub fn ranges(path: &[u8], buffer: &mut [u8], mut found: impl FnMut(u64, u64)) {
     let mut range: Option<(u64, u64)> = None;
     anonymous(path, buffer, |mapping| {
@@ -58,7 +60,7 @@ pub fn ranges(path: &[u8], buffer: &mut [u8], mut found: impl FnMut(u64, u64)) {
     range.into_iter().for_each(|(start, end)| found(start, end));
 }
 
-/// Whether an address is in one of them. `path` and `buffer`: as for [`anonymous`].
+/// Whether an anonymous mapping contains the address. `path` and `buffer`: as for [`anonymous`].
 pub fn contains(path: &[u8], buffer: &mut [u8], address: u64) -> bool {
     let mut there = false;
     anonymous(path, buffer, |Mapping { start, end, .. }| {
@@ -67,9 +69,10 @@ pub fn contains(path: &[u8], buffer: &mut [u8], address: u64) -> bool {
     there
 }
 
-/// Calls `found` with every mapping that is of no file, ascending. `path`: of `/proc/PID/maps`, ending in 0.
+/// Calls `found` with every mapping that is not of a file, in ascending order. `path`: `/proc/PID/maps`, terminated by
+/// 0.
 pub fn anonymous(path: &[u8], buffer: &mut [u8], mut found: impl FnMut(Mapping)) {
-    // SAFETY: the path ends in 0, and the buffer takes what is read.
+    // SAFETY: the path is terminated by 0, and the buffer is large enough for what is read.
     unsafe {
         let file = libc::open(path.as_ptr().cast(), libc::O_RDONLY | libc::O_CLOEXEC);
         if file < 0 {
@@ -101,7 +104,7 @@ pub fn anonymous(path: &[u8], buffer: &mut [u8], mut found: impl FnMut(Mapping))
     }
 }
 
-/// By a line of `maps`, if it is of no file.
+/// Parses a line of `maps`; none if the mapping is of a file.
 fn mapping(line: &[u8]) -> Option<Mapping> {
     let (start, end) = bounds(line)?;
     let mut words = line.split(|b| *b == b' ').filter(|word| !word.is_empty()).skip(1);
@@ -117,7 +120,7 @@ fn mapping(line: &[u8]) -> Option<Mapping> {
     })
 }
 
-/// Start and end by a line of `maps`.
+/// Parses the start and end addresses in a line of `maps`.
 fn bounds(line: &[u8]) -> Option<(u64, u64)> {
     let mut bounds = line.split(|b| *b == b' ').next()?.split(|b| *b == b'-');
     Some((hexadecimal(bounds.next()?)?, hexadecimal(bounds.next()?)?))
@@ -210,7 +213,7 @@ mod tests {
             again.push(mapping.start);
         });
         assert!(all.len() > 3, "{all:?}");
-        // Other tests map memory meanwhile.
+        // Other tests map memory at the same time.
         assert!(again.len() + 8 >= all.len() && again.is_sorted());
     }
 }

@@ -15,13 +15,13 @@ fn pages_with_given_addresses_are_left_out() {
         count: 3,
         ..Window::default()
     };
-    window.pages[..4].copy_from_slice(&[0x1000, 0x2000, 0x5000, 0x6000]); // the last is not of the window
+    window.pages[..4].copy_from_slice(&[0x1000, 0x2000, 0x5000, 0x6000]); // the last is outside the window
     let left = window.without(&[0x2fff, 0x3000, 0x6000]);
     assert_eq!((left.count, &left.pages[..2]), (2, &[0x1000, 0x5000][..]));
     assert_eq!(window.without(&[]).count, 3);
 }
 
-/// A program that counts in its memory for ever, and says where that is.
+/// A program that counts up in its memory for ever, and prints the address.
 const COUNTS: &str = "
 import ctypes, mmap, sys
 memory = mmap.mmap(-1, 64 << 12, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
@@ -80,7 +80,7 @@ fn sample(sampler: &mut Sampler, window: &Window) -> Reply {
 #[test]
 fn pages_come_back_as_they_are_used_and_at_the_end() {
     if works().is_err() {
-        return; // an older kernel, or no privileges: `doctor` says so
+        return; // an older kernel, or missing privileges, which `doctor` reports
     }
     let mut program = Counting::new();
     let host = Host::default();
@@ -88,10 +88,14 @@ fn pages_come_back_as_they_are_used_and_at_the_end() {
     let before = areas();
     let mut sampler = Sampler::attach(&host, program.0.id()).unwrap();
     let used = sample(&mut sampler, &program.window(0));
-    assert_eq!((used.error, used.aside, used.untouched), (0, 16, 0), "{used:?}");
+    assert_eq!(
+        (used.error, used.set_aside, used.untouched),
+        (0, 16, 0),
+        "{used:?}"
+    );
     let unused = sample(&mut sampler, &program.window(40));
     assert_eq!(
-        (unused.error, unused.aside, unused.untouched),
+        (unused.error, unused.set_aside, unused.untouched),
         (0, 16, 16),
         "{unused:?}"
     );

@@ -1,11 +1,13 @@
-//! Where the kernel writes when a thread of a process ends: it clears the thread's id, for which `pthread_join` waits. It does not
-//! wait for a page that is aside then (`handle_userfault` refuses threads that end): the id would never be cleared.
+//! The addresses that the kernel writes when a thread ends: it clears the thread's id, for which `pthread_join` waits.
+//! It does not wait for a page that is set aside then (`handle_userfault` refuses exiting threads), and the id would
+//! never be cleared.
 
 use crate::Host;
 use std::ptr;
 
-/// Addresses next to the ids of a process's threads: the heads of their robust lists. The C library has both in the thread's descriptor,
-/// which lies in the stack that the thread was given: anywhere in the program's memory. None of threads that have no such list.
+/// Addresses near the ids of a process's threads: the heads of their robust lists. The C library keeps both in the
+/// thread's descriptor, on the thread's stack, which may be anywhere in the program's memory. Threads without a robust
+/// list are left out.
 #[must_use]
 pub fn robust_lists(host: &Host, pid: u32) -> Vec<u64> {
     let tids = host.names(&format!("proc/{pid}/task")).unwrap_or_default();
@@ -16,7 +18,7 @@ pub fn robust_lists(host: &Host, pid: u32) -> Vec<u64> {
 
 fn robust_list(tid: u32) -> Option<u64> {
     let (mut head, mut length) = (ptr::null_mut::<u8>(), 0_usize);
-    // SAFETY: writes an address and a size of ours.
+    // SAFETY: the kernel writes an address and a size to local variables.
     let result = unsafe { libc::syscall(libc::SYS_get_robust_list, tid, &raw mut head, &raw mut length) };
     (result == 0 && !head.is_null()).then_some(head as u64)
 }

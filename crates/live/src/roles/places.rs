@@ -1,11 +1,11 @@
-//! Places for threads, as a placement has them, and who changes places.
+//! The places that a placement has for threads, and which threads change places.
 
 use nodewise_control::roles::{Known, assign};
 use nodewise_enforce::Table;
 use nodewise_machine::NodeId;
 use std::collections::BTreeMap;
 
-/// The CPUs of a placement: one for each of its threads.
+/// The CPUs of a placement, one for each of its threads.
 pub(super) struct Places {
     /// The node of each CPU.
     node: BTreeMap<u32, NodeId>,
@@ -13,16 +13,16 @@ pub(super) struct Places {
     by_node: Vec<u32>,
 }
 
-/// A thread on one of these CPUs.
+/// A thread bound to one of these CPUs.
 #[derive(Clone, Debug)]
-pub(super) struct Seated {
+pub(super) struct BoundThread {
     pub tid: u32,
     pub cpu: u32,
     pub known: Known,
 }
 
-impl Seated {
-    /// Keeps its place if nothing is known of it.
+impl BoundThread {
+    /// Makes the thread keep its place if its role is unknown.
     pub fn stay_if_unknown(&mut self) {
         self.known.belongs.get_or_insert((self.known.now, u32::MAX));
     }
@@ -38,13 +38,13 @@ impl Places {
         }
     }
 
-    /// The node of a CPU, if it is one of these.
+    /// The node of a CPU; none if the placement does not use it.
     pub fn node(&self, cpu: u32) -> Option<NodeId> {
         self.node.get(&cpu).copied()
     }
 
-    /// Threads that are to go to other CPUs: on their new node the least used one.
-    pub fn moves(&self, threads: &[Seated]) -> Vec<(u32, u32)> {
+    /// The threads that change nodes, each with its new CPU: the one on that node with the fewest threads.
+    pub fn moves(&self, threads: &[BoundThread]) -> Vec<(u32, u32)> {
         let known: Vec<Known> = threads.iter().map(|t| t.known).collect();
         let to = assign(&known, &self.by_node);
         let mut users: BTreeMap<u32, u32> = self.node.keys().map(|cpu| (*cpu, 0)).collect();

@@ -12,8 +12,8 @@ fn places(node: &[(u32, u32)]) -> Places {
     }
 }
 
-fn seated(tid: u32, cpu: u32, belongs: Option<u32>, places: &Places) -> Seated {
-    Seated {
+fn seated(tid: u32, cpu: u32, belongs: Option<u32>, places: &Places) -> BoundThread {
+    BoundThread {
         tid,
         cpu,
         known: Known {
@@ -48,6 +48,6 @@ fn who_is_not_known_yet_keeps_its_place_for_a_while() {
     let places = places(&[(0, 0), (4, 1)]);
     let mut threads = [seated(10, 0, Some(1), &places), seated(11, 4, None, &places)];
     assert_eq!(places.moves(&threads), [(10, 4), (11, 0)]);
-    threads.iter_mut().for_each(Seated::stay_if_unknown);
+    threads.iter_mut().for_each(BoundThread::stay_if_unknown);
     assert_eq!(places.moves(&threads), []);
 }

@@ -1,68 +1,69 @@
-//! What is known of a process whose threads are followed, and when to look at it again.
+//! The state of a process whose threads' roles are detected, and when to look at it again.
 
-use super::places::{Places, Seated};
+use super::places::{BoundThread, Places};
 use nodewise_control::roles::{Known, Votes};
 use nodewise_linux::{Host, affinity};
 use nodewise_machine::NodeId;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-/// Between drains of the buffers during a look, and between checks whether there are threads to look at.
+/// Interval between reads of the fault buffers during a look, and between checks for new processes and threads.
 pub(super) const DRAIN: Duration = Duration::from_millis(20);
-/// Time from the first sign of several threads to the first look: they shall have begun to work.
+/// Delay of the first look after a second thread was seen, so that the threads have begun to work.
 const FIRST: Duration = Duration::from_millis(40);
-/// Between looks while roles are not known or have just changed, and at most.
+/// The interval between looks while roles are unknown or new threads have appeared, and the longest interval.
 const SOON: Duration = Duration::from_millis(200);
-const RARELY: Duration = Duration::from_secs(60);
-/// A thread that was moved stays for so long.
-const STAYS: Duration = Duration::from_secs(1);
-/// What looks may cost of the program's CPU time, and what the first may cost of each thread's before any was used.
+const LONGEST_INTERVAL: Duration = Duration::from_secs(60);
+/// For how long a thread that was moved is not moved again.
+const MOVE_COOLDOWN: Duration = Duration::from_secs(1);
+/// The share of the program's CPU time that looks may cost, and the credit that each new thread adds in advance.
 const SHARE: f64 = 0.02;
-const ADVANCE: Duration = Duration::from_millis(20);
-/// What a fault costs the thread that has it, reported.
+const INITIAL_CREDIT: Duration = Duration::from_millis(20);
+/// Assumed cost of a reported write fault to its thread.
 const FAULT: Duration = Duration::from_nanos(1000);
-/// Pages whose bits are cleared in the time that a process may be stopped for: 10 ms at 40 ns a page.
+/// Largest number of resident pages for a look. Clearing the bits of that many stops the process for about 10 ms (40 ns
+/// a page).
 const MOST_PAGES: u64 = 250_000;
 
-/// A process whose threads are followed, and what looks at it have shown.
+/// A process whose threads' roles are detected, with what looks have shown so far.
 pub(super) struct Process {
     threads: u64,
-    /// The most that it had.
+    /// The largest number of threads that it has had.
     most: u64,
-    /// Since when it has more than one.
-    several: Option<Instant>,
+    /// When it was first seen to have more than one thread.
+    multithreaded_since: Option<Instant>,
     due: Instant,
     pause: Duration,
     cpu: Duration,
-    /// CPU time that looks may still take.
+    /// CPU time that looks may still cost, seconds; negative if overdrawn.
     credit: f64,
     resident: u64,
     seen: BTreeMap<u32, Seen>,
     /// When each thread was sent to another CPU.
     moved: BTreeMap<u32, Instant>,
-    /// Whether any was in this look.
+    /// Whether a thread was moved during the current look.
     has_changed: bool,
-    ended: bool,
-    /// Why it is not looked at, as far as that is known.
+    excluded: bool,
+    /// Why it is not looked at, if known.
     why: Option<&'static str>,
 }
 
-/// On which node a thread was seen to write.
+/// The nodes that a thread was seen to write to.
 #[derive(Default)]
 struct Seen {
-    /// Observations since its role was last known.
+    /// Observations since its role was last settled.
     votes: Votes,
-    /// The node that it belonged to before.
+    /// The role known from earlier looks: the node, and the number of observations.
     before: Option<(NodeId, u32)>,
 }
 
 impl Seen {
-    /// Its role: of what was seen lately, else what was known before.
+    /// The thread's role by the observations of the current look, else by earlier ones.
     fn belongs(&self) -> Option<(NodeId, u32)> {
         self.votes.majority().or(self.before)
     }
 
-    /// What is known is kept until something else is.
+    /// Saves the role, if it is known, and starts counting anew for the next look.
     fn begin_anew(&mut self) {
         if let Some(known) = self.votes.majority() {
             self.before = Some(known);
@@ -76,7 +77,7 @@ impl Process {
         Self {
             threads: 1,
             most: 1,
-            several: None,
+            multithreaded_since: None,
             due: now,
             pause: SOON,
             cpu: Duration::ZERO,
@@ -85,39 +86,40 @@ impl Process {
             seen: BTreeMap::new(),
             moved: BTreeMap::new(),
             has_changed: false,
-            ended: false,
+            excluded: false,
             why: None,
         }
     }
 
-    /// CPU time when it was last asked for.
+    /// CPU time of the process when it was last read.
     pub fn cpu(&self) -> Duration {
         self.cpu
     }
 
-    /// Since it has more than one thread.
+    /// Time since it has had more than one thread.
     pub fn age(&self, now: Instant) -> Duration {
-        self.several
+        self.multithreaded_since
             .map_or(Duration::ZERO, |since| now.duration_since(since))
     }
 
-    /// It is not to be looked at any more.
-    pub fn never(&mut self) {
-        self.ended = true;
+    /// Ends looking at this process.
+    pub fn exclude(&mut self) {
+        self.excluded = true;
     }
 
-    /// Time until it is to be checked again.
+    /// Time until it should be checked again.
     pub fn rest(&self, now: Instant) -> Duration {
-        match self.ended {
-            true => RARELY,
-            false if self.several.is_none() => DRAIN,
+        match self.excluded {
+            true => LONGEST_INTERVAL,
+            false if self.multithreaded_since.is_none() => DRAIN,
             false => self.due.saturating_duration_since(now),
         }
     }
 
-    /// Reads how many threads and how much memory there are, and credits CPU time: whether a look is due, and can be paid for.
+    /// Reads the number of threads and the resident memory, and adds the share of new CPU time to the credit. Returns
+    /// whether a look is due and can be paid for.
     pub fn look_may_begin(&mut self, host: &Host, pid: u32, now: Instant) -> bool {
-        if self.ended {
+        if self.excluded {
             return false;
         }
         let Some(usage) = host.usage(pid) else {
@@ -128,11 +130,11 @@ impl Process {
         self.credit += SHARE * cpu.saturating_sub(self.cpu).as_secs_f64();
         (self.cpu, self.resident) = (cpu, resident);
         if threads > self.threads {
-            self.credit += threads.saturating_sub(self.most) as f64 * ADVANCE.as_secs_f64();
+            self.credit += threads.saturating_sub(self.most) as f64 * INITIAL_CREDIT.as_secs_f64();
             (self.threads, self.most, self.pause) = (threads, threads.max(self.most), SOON);
             let soon = now + FIRST;
-            self.due = self.several.map_or(soon, |_| self.due.min(soon));
-            self.several.get_or_insert(now);
+            self.due = self.multithreaded_since.map_or(soon, |_| self.due.min(soon));
+            self.multithreaded_since.get_or_insert(now);
         }
         self.threads = threads;
         if now < self.due {
@@ -151,8 +153,8 @@ impl Process {
         threads > 1 && self.why.is_none()
     }
 
-    /// A look has begun, for which clearing took so long; what it costs at most: a fault for each page, at whatever time it
-    /// is written.
+    /// Records that a look has begun, where clearing the bits took `clearing`. Returns the largest CPU time that the
+    /// look may cost: that, and a fault for each resident page, whenever it is written.
     pub fn begins(&mut self, clearing: Duration, now: Instant) -> Duration {
         self.seen.values_mut().for_each(Seen::begin_anew);
         let cost = clearing + FAULT * u32::try_from(self.resident).unwrap_or(u32::MAX);
@@ -161,32 +163,32 @@ impl Process {
         cost
     }
 
-    /// Why it was not looked at.
+    /// Why no look was made, if known.
     pub fn why(&self) -> Option<&'static str> {
         self.why
     }
 
-    /// Forgets threads that have ended: their numbers may be given again.
-    pub fn keep(&mut self, alive: &[Seated]) {
+    /// Drops threads that are not in `alive`, as their ids may be used again.
+    pub fn keep(&mut self, alive: &[BoundThread]) {
         let is_alive = |tid: &u32| alive.iter().any(|t| t.tid == *tid);
         self.seen.retain(|tid, _| is_alive(tid));
         self.moved.retain(|tid, _| is_alive(tid));
     }
 
-    /// Whether a thread's role follows from this look alone.
+    /// Whether a thread's role is known by this look alone.
     pub fn is_fresh(&self, tid: u32) -> bool {
         self.seen
             .get(&tid)
             .is_some_and(|seen| seen.votes.majority().is_some())
     }
 
-    /// A thread has written to a page on a node, which matters so much.
+    /// Records that a thread wrote to a page on a node.
     pub fn saw(&mut self, tid: u32, node: NodeId, weight: f64) {
         self.seen.entry(tid).or_default().votes.add(node, weight);
     }
 
-    /// Its threads that are on a CPU of the placement, bound.
-    pub fn bound(&self, host: &Host, pid: u32, places: &Places, at: Instant) -> Vec<Seated> {
+    /// The threads of the process that are bound to a single CPU of the placement.
+    pub fn bound(&self, host: &Host, pid: u32, places: &Places, at: Instant) -> Vec<BoundThread> {
         let tids = host.names(&format!("proc/{pid}/task")).unwrap_or_default();
         let bound = tids.iter().filter_map(|tid| {
             let tid: u32 = tid.parse().ok()?;
@@ -194,35 +196,35 @@ impl Process {
                 return None;
             };
             let now = places.node(cpu)?;
-            // One that may not move keeps its place.
+            // A thread in cooldown keeps its place.
             let stays = (!self.may_move(tid, at)).then_some((now, u32::MAX));
             let known = Known {
                 belongs: stays.or_else(|| self.seen.get(&tid).and_then(Seen::belongs)),
                 now,
             };
-            Some(Seated { tid, cpu, known })
+            Some(BoundThread { tid, cpu, known })
         });
         bound.collect()
     }
 
-    /// Whether a thread has stayed long enough where it was sent.
+    /// Whether the thread's cooldown after its last move is over.
     fn may_move(&self, tid: u32, now: Instant) -> bool {
         self.moved
             .get(&tid)
-            .is_none_or(|since| now.duration_since(*since) >= STAYS)
+            .is_none_or(|since| now.duration_since(*since) >= MOVE_COOLDOWN)
     }
 
-    /// A thread was sent to another CPU.
+    /// Records that a thread was moved to another CPU.
     pub fn moved(&mut self, tid: u32, now: Instant) {
         self.moved.insert(tid, now);
         self.has_changed = true;
     }
 
-    /// A look is over. While nothing changes, the next is ever later.
+    /// Records the end of a look. The interval to the next one doubles while no thread is moved.
     pub fn looked(&mut self, now: Instant) {
         self.pause = match std::mem::take(&mut self.has_changed) {
-            true => STAYS,
-            false => (2 * self.pause).min(RARELY),
+            true => MOVE_COOLDOWN,
+            false => (2 * self.pause).min(LONGEST_INTERVAL),
         };
         self.due = now + self.pause;
     }

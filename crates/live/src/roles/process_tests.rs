@@ -1,7 +1,7 @@
 use super::*;
 use std::path::PathBuf;
 
-/// A process as the kernel tells of it: threads, CPU time in ticks of 10 ms, resident pages.
+/// A process as `/proc` reports it: threads, CPU time in ticks of 10 ms, resident pages.
 struct Told(PathBuf);
 
 impl Told {
@@ -43,17 +43,17 @@ fn the_first_look_comes_when_several_threads_have_had_time_to_begin() {
         !process.look_may_begin(&told.host(1, 9, 100), 7, start),
         "one thread"
     );
-    let several = start + milliseconds(100);
-    assert!(!process.look_may_begin(&told.host(4, 9, 100), 7, several));
-    assert!(!process.look_may_begin(&told.host(9, 9, 100), 7, several + milliseconds(20)));
+    let multithreaded_since = start + milliseconds(100);
+    assert!(!process.look_may_begin(&told.host(4, 9, 100), 7, multithreaded_since));
+    assert!(!process.look_may_begin(&told.host(9, 9, 100), 7, multithreaded_since + milliseconds(20)));
     assert!(
-        process.look_may_begin(&told.host(9, 9, 100), 7, several + FIRST),
+        process.look_may_begin(&told.host(9, 9, 100), 7, multithreaded_since + FIRST),
         "more threads do not put it off"
     );
-    assert_eq!(process.age(several + FIRST), FIRST);
-    // Threads that are added while it rests end its rest.
-    (0..9).for_each(|_| process.looked(several));
-    let later = several + milliseconds(5000);
+    assert_eq!(process.age(multithreaded_since + FIRST), FIRST);
+    // Threads that appear during the interval between looks end the interval.
+    (0..9).for_each(|_| process.looked(multithreaded_since));
+    let later = multithreaded_since + milliseconds(5000);
     assert!(
         !process.look_may_begin(&told.host(9, 9, 100), 7, later),
         "for a minute"
@@ -70,13 +70,13 @@ fn looks_cost_no_more_than_their_share_and_no_long_stop() {
     assert!(!process.look_may_begin(&told.host(3, 0, MOST_PAGES + 1), 7, start));
     assert!(!process.look_may_begin(&told.host(3, 0, MOST_PAGES + 1), 7, later(1)));
     assert!(process.why().unwrap().contains("resident"));
-    // Two further threads have an advance of 20 ms each: enough for 40,000 pages of 1 us.
+    // Two further threads add credit of 20 ms each: enough for 40,000 pages of 1 us.
     assert!(!process.look_may_begin(&told.host(3, 0, 40_001), 7, later(2)));
     assert!(process.why().unwrap().contains("2 %"));
     assert!(process.look_may_begin(&told.host(3, 0, 40_000), 7, later(3)));
     assert_eq!(process.begins(Duration::ZERO, later(3)), milliseconds(40));
     process.looked(later(3));
-    // The next is to be earned: 2 % of 2 s.
+    // The next look must be paid for by CPU time: 2 % of 2 s.
     assert!(!process.look_may_begin(&told.host(3, 199, 40_000), 7, later(5)));
     assert!(process.look_may_begin(&told.host(3, 201, 40_000), 7, later(6)));
 }
@@ -102,7 +102,7 @@ fn a_thread_keeps_its_role_until_another_is_seen_and_loses_it_when_it_ends() {
 fn looks_become_rare_while_nothing_changes() {
     let start = Instant::now();
     let mut process = Process::new(start);
-    process.several = Some(start);
+    process.multithreaded_since = Some(start);
     let mut pauses = Vec::new();
     for _ in 0..3 {
         process.looked(start);
@@ -110,9 +110,9 @@ fn looks_become_rare_while_nothing_changes() {
     }
     assert_eq!(pauses, [400, 800, 1600].map(milliseconds));
     (0..9).for_each(|_| process.looked(start));
-    assert_eq!(process.rest(start), RARELY);
+    assert_eq!(process.rest(start), LONGEST_INTERVAL);
     process.moved(8, start);
     process.looked(start);
-    assert_eq!(process.rest(start), STAYS);
-    assert!(!process.may_move(8, start + milliseconds(900)) && process.may_move(8, start + STAYS));
+    assert_eq!(process.rest(start), MOVE_COOLDOWN);
+    assert!(!process.may_move(8, start + milliseconds(900)) && process.may_move(8, start + MOVE_COOLDOWN));
 }

@@ -12,9 +12,9 @@ use std::time::{Duration, Instant};
 
 /// Share of a CPU from which on a thread is active; waiting threads need no node.
 const AT_WORK: f64 = 0.1;
-/// Decay of a thread's CPU share per interval; a fully active thread stays active for ten idle intervals.
+/// Decay of a thread's CPU share per interval: a fully active thread counts as active for ten idle intervals.
 const LASTS: f64 = 0.8;
-/// Largest share of time for querying resident memory, for which the kernel walks all of it.
+/// Querying resident memory, for which the kernel walks all of it, takes at most 1/500 of the time.
 const RESIDENT_SHARE: u32 = 500;
 
 /// State of all processes between observations.
@@ -22,7 +22,7 @@ pub struct Census {
     host: Host,
     /// The CPUs that our command was started with.
     inherited: Option<Vec<u32>>,
-    /// Whether bound threads were bound by us.
+    /// Whether we bound the threads that are bound.
     bound_by_us: bool,
     known: HashMap<u32, Known>,
     looked: Instant,
@@ -50,12 +50,12 @@ struct Work {
 #[derive(Clone, Copy, Debug, Default)]
 struct Share {
     used: f64,
-    /// What it would have used, had it never waited for a CPU.
+    /// The share that it would have used if it had never waited for a CPU.
     wanted: f64,
 }
 
 impl Share {
-    /// Pauses are forgotten slowly.
+    /// Rises at once, and decays by [`LASTS`] per interval.
     fn after(self, before: Self) -> Self {
         Self {
             used: self.used.max(LASTS * before.used),
@@ -65,7 +65,7 @@ impl Share {
 }
 
 impl Census {
-    /// For running processes, or for a command that this thread starts next.
+    /// A census of running processes, or of a command that this thread starts next.
     pub fn new(host: Host, of_command: bool, bound_by_us: bool) -> Self {
         let inherited = of_command.then(|| affinity::allowed_cpus().ok()).flatten();
         Self {
@@ -77,8 +77,8 @@ impl Census {
         }
     }
 
-    /// Observes those of these processes that are running; their resident memory, which takes long, only `with_memory`.
-    /// Accesses are to be filled in by the caller.
+    /// The state of those of these processes that are running. Resident memory is queried only `with_memory`, because
+    /// that takes long. The caller fills in the accesses.
     pub fn look(
         &mut self,
         pids: &[u32],
@@ -157,12 +157,12 @@ impl Census {
     }
 }
 
-/// What a process's threads are bound to.
+/// The affinity masks of a process's threads.
 #[derive(Default)]
 struct Masks {
-    /// Whether one of them was bound, not by us, to fewer CPUs than it may use.
+    /// Whether a thread was bound, not by us, to fewer CPUs than the process may use.
     by_others: bool,
-    /// The nodes of those that were bound by us.
+    /// The nodes of the threads that we bound.
     ours: HashMap<u32, NodeId>,
 }
 
@@ -171,7 +171,7 @@ impl Masks {
         let mut masks = Self::default();
         for task in tasks {
             let Ok(now) = affinity::cpus_of(task.tid) else {
-                continue; // it has ended
+                continue; // the thread has ended
             };
             if allowed.iter().all(|c| now.contains(c)) {
                 continue;
@@ -198,7 +198,7 @@ impl Known {
         }
     }
 
-    /// Resident bytes by node, queried only as often as is cheap.
+    /// Updates the resident bytes by node, no more often than [`RESIDENT_SHARE`] permits.
     fn look_at_memory(&mut self, host: &Host, pid: u32, topology: &Topology) {
         let began = Instant::now();
         if began < self.look_at {
@@ -216,7 +216,7 @@ impl Known {
         self.look_at = Instant::now() + began.elapsed() * RESIDENT_SHARE;
     }
 
-    /// Active threads, those that used a tenth of a CPU or more recently, with the share that they used.
+    /// The active threads, which used a tenth of a CPU or more recently, with their shares.
     fn at_work(&mut self, tasks: &[Task], passed: Duration) -> BTreeMap<u32, Share> {
         let passed = passed.as_nanos().max(1) as f64;
         let before = std::mem::take(&mut self.threads);
@@ -268,7 +268,7 @@ mod tests {
         let mut at_work = |tasks: &[Task]| known.at_work(tasks, second).into_keys().collect::<Vec<_>>();
         assert!(at_work(&[task(1, 90_000), task(2, 5)]).is_empty());
         assert_eq!(at_work(&[task(1, 90_000), task(2, 905)]), [2]);
-        // One is born, at work at once; a pause is no end.
+        // A new thread counts as active at once, and an idle one does so for a while.
         assert_eq!(at_work(&[task(1, 90_050), task(2, 905), task(3, 500)]), [2, 3]);
         assert_eq!(at_work(&[task(1, 90_050), task(2, 905), task(3, 500)]), [2, 3]);
         let later = [task(1, 90_050), task(2, 905), task(3, 500)];

@@ -29,7 +29,7 @@ impl Counts {
         }
     }
 
-    /// Drops the counts of all processes, which another source counts anew.
+    /// Drops the counts of all processes when another source of samples takes over.
     pub fn clear(&mut self) {
         self.processes.clear();
     }

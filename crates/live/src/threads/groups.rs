@@ -8,11 +8,11 @@ use nodewise_placement::asym::Place;
 use nodewise_profile::PageNumber;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-/// Half-life of samples, seconds: a program's phases are seconds long, and two passes of the kernel over its memory, one
-/// a second while much is remote, tell who uses what.
+/// Half-life of samples, seconds. A program's phases last seconds, and two passes of the kernel over its memory, one a
+/// second while much is remote, suffice to show which thread uses what.
 pub const HALF_LIFE: f64 = 3.0;
 
-/// Weight of the last interval in what others use of the CPUs.
+/// Weight of the last interval in the smoothed CPU use of other programs.
 const RECENT: f64 = 0.3;
 
 /// Decides for all processes; one decider for each group of processes that may use the same CPUs.
@@ -23,11 +23,11 @@ pub struct GroupRule {
     busy: BusyCpus,
 }
 
-/// For processes that may use the same CPUs.
+/// The state for one set of processes that may use the same CPUs.
 #[derive(Default)]
 struct Decider {
     groups: Groups,
-    /// CPUs of each node that others use, smoothed.
+    /// Number of CPUs of each node that other programs use, smoothed.
     others: Vec<f64>,
 }
 
@@ -37,14 +37,14 @@ impl GroupRule {
         self.sharing.add(page, tid);
     }
 
-    /// The next interval of so many seconds begins, for processes that may use these sets of CPUs.
+    /// Begins an interval, `seconds` after the last one, for processes that may use these sets of CPUs.
     pub fn pass(&mut self, host: &Host, seconds: f64, sets: &BTreeSet<Vec<u32>>) {
         self.sharing.decay(0.5f64.powf(seconds / HALF_LIFE));
         self.busy.look(host);
         self.deciders.retain(|cpus, _| sets.contains(cpus));
     }
 
-    /// What to do with the threads of the processes that may use these CPUs, on these nodes.
+    /// Decides about the threads of the processes that may use these CPUs, on these nodes.
     pub fn decide(
         &mut self,
         now_ns: u64,
@@ -63,8 +63,8 @@ impl GroupRule {
         decider.groups.step(now_ns, &threads, &self.sharing, &rooms)
     }
 
-    /// What others leave of each node's CPUs, in whole CPUs: what the kernel and we ourselves use is no reason to move
-    /// anything.
+    /// The CPUs of each node that other programs leave, rounded to whole CPUs: the little that the kernel and we
+    /// ourselves use is no reason to move anything.
     fn rooms(&mut self, topology: &Topology, cpus: &[u32], places: &[Place], seen: &[Seen]) -> Vec<Room> {
         let busy = |place: &Place| {
             let here = topology.cpus(place.node).iter().map(|c| c.0);
@@ -76,7 +76,8 @@ impl GroupRule {
             here.map(|t| t.load).sum()
         };
         let others: Vec<f64> = places.iter().map(|p| (busy(p) - own(p.node)).max(0.0)).collect();
-        // A thread that has just changed nodes makes one of them look busy with others; the sum does not change by it.
+        // A thread that has just changed nodes makes one node look busy with other programs, but does not change the
+        // sum.
         let all = places.iter().map(|p| busy(p) - own(p.node)).sum::<f64>().max(0.0);
         let each: f64 = others.iter().sum();
         let now = others

@@ -1,7 +1,7 @@
-//! Where the threads of running processes belong, as far as a few hundred pages and the kernel tell.
+//! The nodes where the threads of running processes belong, as far as a few hundred pages and the kernel tell.
 //!
-//! The start of a balancer takes CPU time in one piece, for which the kernel may have pushed threads away from their memory
-//! before anything is known of them.
+//! The start of a balancer takes a burst of CPU time, for which the kernel may have pushed threads away from their
+//! memory before any sample has arrived.
 
 use super::usable;
 use super::view::Seen;
@@ -12,20 +12,20 @@ use nodewise_machine::NodeId;
 use nodewise_profile::BASE_PAGE_SIZE;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Pages of a process that are looked up, evenly over what it may write.
+/// How many pages of a process are looked up, evenly spaced over its writable memory.
 const LOOKED_UP: u64 = 512;
-/// Of them, those that have to be in memory.
+/// How many of these must be in memory for a judgement.
 const ENOUGH: usize = 64;
-/// Share of them that has to be on one node.
+/// The share of these that must be on one node.
 const NEARLY_ALL: f64 = 0.95;
-/// A thread that has had less CPU time than this share of what the busiest of its process had does not count.
+/// Threads with less CPU time than this share of the process's busiest thread's do not count.
 const WORKED: f64 = 0.25;
-/// Threads of a process whose preferred nodes are asked for, at most.
+/// Largest number of threads of a process whose preferred nodes are queried.
 const MOST_ASKED: usize = 256;
 
-/// The node of each thread of these processes that may be bound, by process: that of the process's memory, if nearly all of it is on one; else the one that
-/// the kernel's balancing prefers for the thread; else the one that it is on. The threads of a process stay where they are if
-/// those that work would not have a core each.
+/// The node of each thread of these processes that may be bound, by process. It is the node of the process's memory, if
+/// nearly all of it is on one; else the node that the kernel's balancing prefers for the thread; else the thread's
+/// current one. The threads of a process stay where they are if its active threads would not have a core each.
 pub fn belonging<'a>(
     host: &Host,
     topology: &Topology,
@@ -72,7 +72,7 @@ pub fn belonging<'a>(
     found
 }
 
-/// The node that nearly all of a sample of a process's pages is on.
+/// The node that holds nearly all sampled pages of a process, if there is one.
 fn home(host: &Host, topology: &Topology, pid: u32) -> Option<NodeId> {
     let areas = host.maps(pid).ok()?;
     let own: Vec<(u64, u64)> = areas
@@ -88,7 +88,7 @@ fn home(host: &Host, topology: &Topology, pid: u32) -> Option<NodeId> {
     settled.then_some(most)
 }
 
-/// Addresses of pages at equal distances over these areas: fewer than twice [`LOOKED_UP`].
+/// Addresses of pages at equal distances over these areas; fewer than twice [`LOOKED_UP`].
 fn evenly(areas: &[(u64, u64)]) -> Vec<u64> {
     let pages: u64 = areas
         .iter()
@@ -108,7 +108,7 @@ fn evenly(areas: &[(u64, u64)]) -> Vec<u64> {
     found
 }
 
-/// The threads that have worked.
+/// The threads that have used a notable share of CPU time; see [`WORKED`].
 fn at_work(tasks: &[Task]) -> BTreeSet<u32> {
     let had = |task: &Task| (task.cpu_ns + task.waited_ns) as f64;
     let most = tasks.iter().map(had).fold(0.0, f64::max);

@@ -1,5 +1,5 @@
-//! Access counts by thread and node from load samples of the processor, where it has them; unlike hint faults they
-//! tell how often.
+//! Access counts by thread and node from load samples of the processor, where it supports them. Unlike hint faults they
+//! tell how often a thread accesses a node.
 
 use super::view::Seen;
 use crate::topology::Topology;
@@ -32,7 +32,7 @@ pub struct Accesses {
 }
 
 impl Sampled {
-    /// Uses the processor's event, if it has one; not with pretended nodes.
+    /// Uses the processor's load event, if it has one; with pretended nodes no event is used.
     pub fn new(host: &Host, topology: &Topology) -> Self {
         Self {
             sampler: host.load_sampler().filter(|_| !topology.pretended),
@@ -49,7 +49,7 @@ impl Sampled {
             .map(|s| s.name.as_str())
     }
 
-    /// Samples these threads, the active ones.
+    /// Starts to sample these active threads and stops sampling others.
     pub fn follow(&mut self, seen: &[Seen]) {
         let Some(sampler) = &self.sampler else {
             return;

@@ -21,7 +21,7 @@ const MOST: usize = 1 << 12;
 pub struct ThreadSummary {
     /// The rule by which threads get nodes.
     pub(crate) rule: ThreadMoves,
-    /// Number of decisions that were undone: see [`Why`].
+    /// Number of decisions that were undone; [`Why`] has the reasons.
     pub(crate) undone: u64,
     /// Under [`ThreadMoves::Groups`]: the share of recent samples that were remote, and what is expected once memory has
     /// followed.
@@ -38,7 +38,7 @@ pub struct ThreadSummary {
     pub(crate) counted: bool,
     /// The processor's event that loads were sampled with; `None`: only page faults were.
     pub(crate) loads: Option<String>,
-    /// What brought about the page faults.
+    /// The mechanism that caused the page faults.
     sensor: &'static str,
     /// Current and best P_wbw by the last measurement, MB/s.
     pub(crate) now: f64,
@@ -47,7 +47,7 @@ pub struct ThreadSummary {
     pub(crate) moved: Option<(f64, f64)>,
     pub(crate) processes: BTreeMap<u32, Process>,
     pub(crate) trouble: Option<String>,
-    /// The last error that was reported.
+    /// The last error that was reported, so that it is reported once.
     said: Option<String>,
     events: Vec<ThreadEvent>,
 }
@@ -105,8 +105,8 @@ impl ThreadSummary {
         Some(process)
     }
 
-    /// Records that a process has set its own affinity; reported once, where moving threads was asked for: many programs
-    /// bind their threads, and are right.
+    /// Records that a process has set its own affinity. Reported once, and only if moving threads was asked for: many
+    /// programs bind their threads for good reasons.
     pub(super) fn report_pinned(&mut self, one: &Seen) {
         if let Some(process) = self.process(one)
             && !std::mem::replace(&mut process.pinned, true)
@@ -155,7 +155,7 @@ impl ThreadSummary {
             return self.report_trouble("there is one way only to place them on the nodes that may be used");
         }
         self.trouble = None;
-        // A sum without positive weights is -0.
+        // Adding 0 turns the sum of nothing, -0, into 0.
         (self.now, self.best) = (decision.now + 0.0, decision.best + 0.0);
         if !decision.moves.is_empty() {
             self.moved = Some((self.now, decision.then + 0.0));
@@ -200,7 +200,7 @@ impl ThreadSummary {
         Gain::Bandwidth(before, after)
     }
 
-    /// Where the accesses by node came from.
+    /// The sources of the accesses by node.
     pub(crate) fn source(&self) -> String {
         let sampled = self.loads.as_deref().unwrap_or(self.sensor);
         match self.counted {

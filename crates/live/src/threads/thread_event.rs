@@ -50,7 +50,8 @@ impl fmt::Display for Gain {
     }
 }
 
-/// In the unit in which it has digits, from MB/s. Few samples make a small one; without any it is not known to be nothing.
+/// A bandwidth, given in MB/s, in a unit that shows digits. Few samples make a small figure; without any, the bandwidth
+/// is unknown rather than 0.
 pub(crate) fn bandwidth(megabytes: f64) -> String {
     match megabytes {
         none if none <= 0.0 => "unknown (no remote access was sampled)".to_owned(),

@@ -12,7 +12,7 @@ const LINE: f64 = 64.0;
 /// Bandwidth counters of the resctrl monitoring groups of processes.
 #[derive(Debug, Default)]
 pub struct Groups {
-    /// Last counter values by process, for those with a monitoring group of their own.
+    /// The monitoring group of each process; none if it has none of its own. `last`: counter values by group.
     of: HashMap<u32, Option<String>>,
     last: HashMap<String, Traffic>,
 }
@@ -52,7 +52,7 @@ fn lines(before: Traffic, now: Traffic) -> f64 {
     remote(now).saturating_sub(remote(before)) as f64 / LINE
 }
 
-/// Scales these processes' remote accesses to this many a second; does nothing where none was sampled.
+/// Scales these processes' remote accesses so that they sum to `remote` a second; does nothing if none was sampled.
 fn scale(seen: &mut [Seen], members: &[usize], remote: f64) -> bool {
     let sampled: f64 = members.iter().map(|at| seen[*at].remote()).sum();
     if sampled <= 0.0 || remote <= 0.0 {

@@ -61,7 +61,7 @@ impl Seen {
         self.threads.iter().map(away).sum()
     }
 
-    /// The same for the scheduler.
+    /// Converts it to the scheduler's input.
     fn counted(&self, fixed: bool) -> Process {
         let thread = |t: &Thread| asym::Thread {
             number: t.tid,
@@ -78,10 +78,11 @@ impl Seen {
     }
 }
 
-/// The scheduler's input: clusters of the processes for which `may_move` holds, fixed clusters for the others.
+/// The scheduler's input: clusters of the processes for which `may_move` holds, and a fixed cluster for each other
+/// process.
 ///
 /// # Errors
-/// More of them than nodes: one line.
+/// One line: there are more clusters than nodes.
 pub fn applications(
     seen: &[Seen],
     may_move: impl Fn(&Seen) -> bool,
@@ -129,7 +130,7 @@ mod tests {
         (0..nodes).map(place).collect()
     }
 
-    /// A thread a node, each accessing its own and, half as much, the next one's.
+    /// One thread on each node, which accesses its own node's memory and, half as often, the next node's.
     fn seen(pid: u32, nodes: &[u32]) -> Seen {
         let thread = |(i, node): (usize, &u32)| {
             let mut accesses = vec![0.0; 8];

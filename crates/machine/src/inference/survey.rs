@@ -9,7 +9,7 @@ const VISIBLE: f64 = 0.05;
 const SURE: f64 = 1.5;
 /// Where a flow could lose more than this share unseen, nothing is said of it.
 const CLEAR: f64 = 0.15;
-/// A pair that was in so many groups that told nothing of it is measured by itself.
+/// A pair is measured by itself after this number of groups that gave no information on it.
 const SUSPECT: u8 = 2;
 /// Measured by itself, and still nothing can be said.
 const UNCLEAR: f32 = f32::NEG_INFINITY;
@@ -25,9 +25,9 @@ pub enum Verdict {
     Sharing(f64),
 }
 
-/// Pairs of flows, measured in groups as long as nobody in a group loses anything: then all its pairs are
-/// known at once. Groups have distinct readers and memories, so that neither CPUs nor controllers
-/// come in; pairs that have one in common are measured by themselves.
+/// Pairs of flows, measured in groups: if no flow of a group loses bandwidth, all of its pairs are known at once. The
+/// flows of a group have distinct readers and memories, so that neither CPUs nor controllers matter; pairs that have
+/// one in common are measured by themselves.
 #[derive(Clone, Debug)]
 pub struct Survey {
     flows: Vec<Flow>,

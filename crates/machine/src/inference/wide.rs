@@ -144,7 +144,8 @@ fn beside(survey: &Survey, bottleneck: &Bottleneck, flow: usize) -> Option<Vec<u
     (load + width(flow) > bottleneck.capacity + 0.1 * narrowest).then_some(group)
 }
 
-/// As many flows as go together: first each node from the one so many further on, then as it comes.
+/// Chooses as many flows as can run together: in turn `t`, first the flows of each node to the
+/// one `t + 1` further on, then others in pseudo-random order.
 fn crowd(survey: &Survey, turn: u32, nodes: u32) -> Vec<usize> {
     let mut order: Vec<usize> = (0..survey.flows().len()).collect();
     let shift = turn + 1;

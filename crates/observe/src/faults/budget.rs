@@ -14,16 +14,16 @@ pub struct Costs {
     pub passed_ns: f64,
 }
 
-/// What happened since the last look.
+/// Measurements since the last look.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Interval {
     /// CPU time of the observed programs.
     pub program_ns: f64,
     /// Our CPU time for processing what was reported.
     pub own_ns: f64,
-    /// Our CPU time for a sample, if it was measured on enough of them.
+    /// Our CPU time for processing one sample, if there were enough samples to measure it.
     pub handling_ns: Option<f64>,
-    /// CPU time, ours and the programs', that does not depend on what was reported.
+    /// CPU time, ours and the programs', that does not depend on the number of reported faults.
     pub upkeep_ns: f64,
     /// Faults reported to us, including those of programs that are not observed.
     pub samples: u64,
@@ -48,13 +48,13 @@ pub struct Rate {
     pub scan_ms: Option<u32>,
 }
 
-/// Keeps the cost at a share of the program's CPU time.
+/// Keeps the cost of observation at a share of the program's CPU time, by a token bucket.
 ///
-/// The account holds at most what `SAVED_NS` of CPU time add, and starts full, because programs touch much memory at
-/// their start and hint faults come in bursts. It may be overdrawn by as much before reporting stops for a while. The
-/// period is chosen so that the rate of faults fits the budget, with a little more while the account is positive and
-/// less while it is overdrawn. Costs that do not depend on reported faults (looks and scans) become rarer while the
-/// account is overdrawn.
+/// The account is credited the share of the program's CPU time. It holds at most the credit of `SAVED_NS` of CPU time,
+/// and starts full, because programs touch much memory at their start and hint faults come in bursts. It may be
+/// overdrawn by the same amount before reporting pauses. The sampling period is chosen so that the rate of faults fits
+/// the budget, slightly shorter while the account is positive and longer while it is overdrawn. Costs that do not
+/// depend on reported faults (looks and scans) become rarer while the account is overdrawn.
 #[derive(Clone, Debug)]
 pub struct Budget {
     share: f64,
@@ -62,7 +62,7 @@ pub struct Budget {
     balance_ns: f64,
     rate: Rate,
     pace: Pace,
-    /// Cost of a hint fault that we asked for, without its report, nanoseconds.
+    /// Cost of a hint fault that we requested, without its report, nanoseconds.
     asked_ns: f64,
     program_ns: f64,
     spent_ns: f64,
@@ -72,26 +72,27 @@ pub struct Budget {
     density: f64,
     hints: f64,
     handling_ns: f64,
-    /// The longest period that is chosen.
+    /// The longest period that may be chosen.
     longest: u64,
     /// Upkeep per nanosecond of CPU time, smoothed.
     upkeep: f64,
 }
 
-/// CPU time whose share may be saved, and overdrawn.
+/// CPU time whose credit the account can hold, and by which it can be overdrawn.
 const SAVED_NS: f64 = 1e9;
-/// CPU time over which figures are smoothed: the kernel scans once a second at most, and faults come in bursts after it;
-/// much of the upkeep comes once an interval.
+/// CPU time over which figures are smoothed. It covers several scans, since the kernel scans once a second at most,
+/// with bursts of faults afterwards, and much of the upkeep is due once an interval.
 const MEMORY_NS: f64 = 4e9;
-/// Longest period of running programs: a page that is reported more rarely is never judged, and pauses keep the budget.
+/// Longest period for programs that already run: a page that is reported more rarely would never have enough samples.
+/// Beyond it, pauses keep the budget.
 const LONGEST_OF_RUNNING: u64 = 7;
-/// Faults per nanosecond of CPU time that running programs are assumed to make at first.
+/// Assumed initial rate of faults of programs that already run, per nanosecond of CPU time.
 const ASSUMED_DENSITY: f64 = 1e-5;
-/// Samples of one look from which on the cost of one is measured.
+/// Smallest number of samples in a look for which the cost of a sample is measured.
 pub(super) const MANY: u64 = 100;
-/// Share of the budget that is left for samples, however much upkeep takes.
+/// Share of the budget that is reserved for samples, however much upkeep takes.
 const LEAST_FOR_SAMPLES: f64 = 0.25;
-/// Periods are primes, so that they do not coincide with the regularity of a program.
+/// Possible periods: primes, so that they do not coincide with regularities of a program.
 const PERIODS: [u64; 24] = [
     1, 2, 3, 5, 7, 11, 17, 23, 29, 37, 47, 61, 79, 101, 127, 167, 211, 263, 337, 431, 547, 1009, 2053, 4099,
 ];
@@ -123,16 +124,16 @@ impl Budget {
         }
     }
 
-    /// Assumes, until it is known, that hint faults come at once and in bursts, as those of running programs do: the first
-    /// burst would otherwise cost seconds of the budget where a sample is expensive.
+    /// Assumes, until there are measurements, that hint faults come at once and in bursts, as with programs that
+    /// already run. Otherwise the first burst would cost seconds of the budget where a sample is expensive.
     pub fn expect_bursts(&mut self) {
         self.density = ASSUMED_DENSITY;
         self.longest = LONGEST_OF_RUNNING;
         self.rate.period = self.fitting();
     }
 
-    /// Tells that the kernel scans every `ms` milliseconds because we asked for it: each hint fault, reported or not,
-    /// is charged `hint_ns`.
+    /// States that the kernel scans every `ms` milliseconds on our request: each hint fault, reported or not, is
+    /// charged `hint_ns`.
     pub fn own_scans(&mut self, ms: u32, hint_ns: f64) {
         self.asked_ns = hint_ns;
         self.pace.own_scans(ms);
@@ -152,7 +153,7 @@ impl Budget {
         let most = self.share * SAVED_NS;
         let income = self.share * interval.program_ns;
         let balance = (self.balance_ns + income - spent).min(most);
-        // Limits the debt of a program that sleeps to two seconds' worth, however long it sleeps.
+        // Limits the debt while a program sleeps to the credit of two seconds, however long it sleeps.
         let asleep = income < interval.upkeep_ns;
         let least = if asleep {
             balance.min(-2.0 * most)
@@ -208,8 +209,8 @@ impl Budget {
         }
     }
 
-    /// The shortest period whose cost fits what upkeep leaves of the budget. Where the ideal lies between two periods, the
-    /// result alternates.
+    /// The shortest period whose cost fits the part of the budget that upkeep leaves. If the ideal lies between two
+    /// periods, the result alternates between them.
     fn fitting(&self) -> u64 {
         let sample = self.sample_ns();
         let cost = |period: u64| self.density * (sample / period as f64 + self.costs.passed_ns);
@@ -308,8 +309,8 @@ mod tests {
         }
     }
 
-    /// `seconds` of a program of one thread with this many pages, which the kernel scans at our word; a look and
-    /// a sample of it cost us so much. The share spent, and how it went on at its slowest and at the end.
+    /// `seconds` of a program of one thread with this many pages, which the kernel scans on our request, with the given
+    /// costs of a look and a sample. Returns the share spent, and the rate at its slowest and at the end.
     fn attend(
         budget: &mut Budget,
         seconds: f64,
@@ -341,7 +342,7 @@ mod tests {
             });
             slowest.look = slowest.look.max(rate.look);
             slowest.scan_ms = slowest.scan_ms.max(rate.scan_ms);
-            // What really was, whatever the account took it for.
+            // The actual cost, whatever the account assumed.
             spent += hints * MINOR_NS + samples as f64 * (handling_ns + COSTS.sample_ns) + look_ns;
             wall += look.as_secs_f64();
         }
@@ -363,7 +364,7 @@ mod tests {
             budget.own_scans(100, MINOR_NS);
             let (cost, slowest, _) = attend(&mut budget, 240.0, pages, look_ns, handling_ns);
             prop_assert!(cost < share * 1.25, "{} of {}", cost, share);
-            // Where no longer period helps any more.
+            // The least possible cost, as no longer period is allowed.
             let reported = (handling_ns + COSTS.sample_ns) / LONGEST_OF_RUNNING as f64;
             let at_least = pages * 10.0 * (MINOR_NS + reported) + look_ns * 20.0;
             if at_least > 2e9 * share && running {

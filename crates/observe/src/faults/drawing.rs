@@ -1,4 +1,4 @@
-//! Which pages of a process are set aside next: drawn at random of those that are in memory.
+//! Chooses at random the pages of a process that are set aside next, among those in memory.
 
 use nodewise_linux::maps::Area;
 use nodewise_linux::pagemap::{Pagemap, Run};
@@ -6,14 +6,15 @@ use nodewise_linux::userfaultfd::{HUGE, SMALL, Window};
 use std::collections::HashMap;
 use std::time::Duration;
 
-/// How long a page stays aside that is not accessed.
+/// Longest time for which a page that is not accessed stays aside.
 pub const HOLD: Duration = Duration::from_millis(50);
-/// The unit of which two pages are drawn, as large as that by which sharing is told.
+/// The unit from which two pages are chosen at a time; equal to the unit by which sharing between threads is detected.
 const BLOCK: u64 = 64 << 10;
-/// The largest guard below a thread's stack, bytes; heaps have larger ranges without rights.
+/// The largest guard area below a thread's stack, bytes; larger areas without access rights belong to heaps.
 const LARGEST_GUARD: u64 = 256 << 10;
-/// The usual size of a thread's stack (`ulimit -s`), which is left alone: stacks are their threads' own. Of larger ones, and of those
-/// that a program places itself, the pages are left out that the kernel writes when a thread ends ([`robust_lists`]).
+/// The usual size of a thread's stack (`ulimit -s`). Stacks are not sampled, as only their own thread uses them. In
+/// larger stacks, and in those that a program places itself, only the pages that the kernel writes when a thread ends
+/// are left out ([`robust_lists`]).
 const STACK: u64 = 8 << 20;
 
 /// The pages of a process that can be set aside.
@@ -31,7 +32,7 @@ struct Mapping {
 }
 
 impl Memory {
-    /// Those that are there now.
+    /// The pages that are in memory now.
     pub fn of(pid: u32, areas: &[Area]) -> Self {
         let Ok(pagemap) = Pagemap::of(pid) else {
             return Self::default();
@@ -39,7 +40,7 @@ impl Memory {
         let mappings = areas.iter().filter(|area| can_be_set_aside(area)).map(|area| {
             let mut runs = Vec::new();
             let from = area.start + if is_above_guard(areas, area) { STACK } else { 0 };
-            // A process that has ended has none.
+            // A process that has ended has no pages.
             let _ = pagemap.runs(from, area.end, |run| runs.push(run));
             Mapping::new(area.start, area.end, runs)
         });
@@ -53,9 +54,14 @@ impl Memory {
         }
     }
 
-    /// Pages at random of those that there are, all of one mapping and of one size. `rests`: whether the mapping that begins
-    /// somewhere is left alone.
-    pub fn draw(&self, random: &mut Random, heat: &Heat, rests: impl Fn(u64) -> bool) -> Option<Window> {
+    /// Chooses a window of random pages in memory, all of one mapping and of one size; none if there are none. `rests`:
+    /// whether the mapping that begins at an address is in cooldown.
+    pub fn draw(
+        &self,
+        random: &mut Random,
+        access_rates: &AccessRates,
+        rests: impl Fn(u64) -> bool,
+    ) -> Option<Window> {
         let awake = || self.mappings.iter().filter(|m| !rests(m.start));
         let pages = awake().map(|m| m.pages).sum();
         let any = |random: &mut Random| {
@@ -64,8 +70,8 @@ impl Memory {
             Some((mapping, mapping.at(at)?))
         };
         let mut drawn = any(random)?;
-        for _ in 0..Heat::TRIES {
-            if heat.takes(drawn.1.0, random) {
+        for _ in 0..AccessRates::TRIES {
+            if access_rates.accepts(drawn.1.0, random) {
                 break;
             }
             drawn = any(random)?;
@@ -78,14 +84,14 @@ impl Memory {
             Window::MOST
         };
         let mut chosen: Vec<u64> = Vec::with_capacity(most);
-        for _ in 0..Heat::TRIES * most {
+        for _ in 0..AccessRates::TRIES * most {
             if chosen.len() + 1 >= most {
                 break;
             }
             let Some((page, run)) = mapping.at(random.below(mapping.pages)?) else {
                 continue;
             };
-            if !heat.takes(page, random) {
+            if !access_rates.accepts(page, random) {
                 continue;
             }
             let page = page / page_bytes * page_bytes;
@@ -110,46 +116,53 @@ impl Memory {
     }
 }
 
-/// How many of the pages of each part of the memory that were set aside lately were accessed meanwhile. Much of a program's memory
-/// is hardly used: what libraries hold, what was read at the start. Pages of such parts are drawn down to a tenth as often, so
-/// samples are not in proportion to memory; they say who uses a page, not how often, in any case.
+/// Access statistics for each part of the memory: how many of the pages that were recently set aside were accessed in
+/// time. Much of a program's memory is hardly used, such as data of libraries or input read at the start. Pages of such
+/// parts are chosen less often, down to a tenth, so samples are not proportional to memory. That is acceptable, as
+/// samples tell which threads use a page, not how often.
 #[derive(Debug, Default)]
-pub struct Heat {
-    /// Pages that were set aside, and accesses to them, by part.
+pub struct AccessRates {
+    /// Number of pages set aside, and of accesses to them, by part; both decay.
     parts: HashMap<u64, (f64, f64)>,
+    decays_at: Duration,
 }
 
-impl Heat {
-    /// The unit, bytes: a huge page.
+impl AccessRates {
+    /// Size of a part in bytes: that of a huge page.
     const PART: u64 = HUGE;
-    /// Draws for a page at most: three in a hundred thousand find none that is taken where all is cold.
+    /// Largest number of draws for one page. If every part is unused, three draws in a hundred thousand accept no page.
     const TRIES: usize = 100;
-    /// The chance of a page whose part is never accessed.
+    const HALF_LIFE: Duration = Duration::from_secs(2);
+    /// The probability of accepting a page whose part is never accessed.
     const LEAST: f64 = 0.1;
 
-    /// Pages of a window were set aside.
+    /// Records that the pages of a window were set aside.
     pub fn tried(&mut self, window: &Window) {
         for page in &window.pages[..window.count as usize] {
             self.parts.entry(page / Self::PART).or_default().0 += 1.0;
         }
     }
 
-    /// Threads waited for pages that were aside: this many, of which one is known.
+    /// Records `count` accesses to pages that were aside, one of which was at `address`.
     pub fn accessed(&mut self, address: u64, count: f64) {
         self.parts.entry(address / Self::PART).or_default().1 += count;
     }
 
-    /// What was found so far counts half as much from here on: programs have phases.
-    pub fn decay(&mut self) {
+    /// Halves all counts every two seconds, since programs have phases.
+    pub fn decay(&mut self, now: Duration) {
+        if now < self.decays_at {
+            return;
+        }
+        self.decays_at = now + Self::HALF_LIFE;
         self.parts.retain(|_, (tried, accessed)| {
             (*tried, *accessed) = (*tried / 2.0, *accessed / 2.0);
             *tried >= 0.1
         });
     }
 
-    /// Whether a page that was drawn is taken, by chance: the share of its part's pages that were accessed, of which nothing is known
-    /// as a half.
-    fn takes(&self, page: u64, random: &mut Random) -> bool {
+    /// Decides by chance whether to accept a page that was drawn. The probability is the accessed share of its part's
+    /// pages; it is one half where nothing is known.
+    fn accepts(&self, page: u64, random: &mut Random) -> bool {
         let (tried, accessed) = self.parts.get(&(page / Self::PART)).copied().unwrap_or_default();
         let chance = ((accessed + 1.0) / (tried + 2.0)).clamp(Self::LEAST, 1.0);
         random
@@ -168,14 +181,14 @@ impl Mapping {
         }
     }
 
-    /// The address of the nth page that is there, counted in small ones, and its run.
+    /// The address of the nth resident page (in small pages), and the run that it is in.
     fn at(&self, mut nth: u64) -> Option<(u64, Run)> {
         let run = self.runs.iter().find(|run| within(&mut nth, pages(run)))?;
         Some((run.start + nth * SMALL, *run))
     }
 }
 
-/// Whether the nth is among this many; otherwise what is left to count.
+/// Whether the nth element is among the next `count`; if not, subtracts `count` from `nth`.
 fn within(nth: &mut u64, count: u64) -> bool {
     let here = *nth < count;
     *nth -= if here { 0 } else { count };
@@ -186,7 +199,8 @@ fn pages(run: &Run) -> u64 {
     (run.end - run.start) / SMALL
 }
 
-/// Whether a mapping begins with a thread's stack, by the guard below it; other memory may be joined to it above.
+/// Whether a mapping begins with a thread's stack, recognised by the guard area below it. Other memory may have merged
+/// with the mapping above.
 fn is_above_guard(areas: &[Area], area: &Area) -> bool {
     let guards = |below: &Area| {
         below.end == area.start && below.permissions == "---p" && below.end - below.start <= LARGEST_GUARD
@@ -195,8 +209,9 @@ fn is_above_guard(areas: &[Area], area: &Area) -> bool {
     at > 0 && guards(&areas[at - 1])
 }
 
-/// Private anonymous memory that is read and written. Not less than a block: a page by which a library learns that it was forked
-/// (`MADV_WIPEONFORK`) would come to the child as it was, and where so little lies costs nobody time.
+/// Whether an area is private, anonymous, readable and writable memory of at least a block. Smaller areas are left out:
+/// a page by which a library detects forks (`MADV_WIPEONFORK`) would be copied to the child, and samples of so little
+/// memory are of no use.
 fn can_be_set_aside(area: &Area) -> bool {
     if area.end - area.start < BLOCK {
         return false;
@@ -206,7 +221,7 @@ fn can_be_set_aside(area: &Area) -> bool {
     anonymous && area.permissions == "rw-p"
 }
 
-/// Splitmix64 (Steele, Lea, Flood 2014): which pages are drawn needs no better one.
+/// SplitMix64 (Steele, Lea, Flood 2014), which is good enough for choosing pages.
 pub struct Random(u64);
 
 impl Random {
@@ -228,7 +243,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// A mapping of one run, with as many pages on both sides that are not there.
+    /// A mapping with one run of resident pages, and as many missing pages on either side.
     fn mapping(place: u64, pages: u64, huge: bool) -> Mapping {
         let bytes = pages * if huge { HUGE } else { SMALL };
         let start = place * (HUGE << 8);
@@ -245,7 +260,7 @@ mod tests {
         fn what_is_drawn_is_there(parts in prop::collection::vec((1u64..40, any::<bool>()), 1..8), seed in any::<u64>()) {
             let mappings = parts.iter().zip(1..).map(|((pages, huge), at)| mapping(at, *pages, *huge)).collect();
             let memory = Memory::new(mappings);
-            let window = memory.draw(&mut Random(seed), &Heat::default(), |_| false).unwrap();
+            let window = memory.draw(&mut Random(seed), &AccessRates::default(), |_| false).unwrap();
             let whole = |m: &&Mapping| (m.start, m.end - m.start) == (window.start, window.bytes);
             let run = memory.mappings.iter().find(whole).unwrap().runs[0];
             prop_assert_eq!(window.page_bytes, if run.huge { HUGE } else { SMALL });
@@ -265,7 +280,9 @@ mod tests {
         let mut random = Random(7);
         let mut seen = vec![false; 30_000];
         for _ in 0..20_000 {
-            let window = memory.draw(&mut random, &Heat::default(), |_| false).unwrap();
+            let window = memory
+                .draw(&mut random, &AccessRates::default(), |_| false)
+                .unwrap();
             for page in &window.pages[..window.count as usize] {
                 seen[((page - start) / SMALL) as usize] = true;
             }
@@ -275,24 +292,28 @@ mod tests {
             "{} never",
             seen.iter().filter(|s| !**s).count()
         );
-        let none = Memory::default().draw(&mut random, &Heat::default(), |_| false);
+        let none = Memory::default().draw(&mut random, &AccessRates::default(), |_| false);
         assert!(none.is_none());
-        assert!(memory.draw(&mut random, &Heat::default(), |_| true).is_none());
+        assert!(
+            memory
+                .draw(&mut random, &AccessRates::default(), |_| true)
+                .is_none()
+        );
     }
 
     #[test]
     fn parts_that_are_not_used_are_drawn_a_tenth_as_often() {
         let memory = Memory::new(vec![mapping(1, 2, true), mapping(2, 2048, false)]);
         let used = memory.mappings[1].runs[0].start..memory.mappings[1].runs[0].start + HUGE;
-        let (mut heat, mut random) = (Heat::default(), Random(11));
+        let (mut access_rates, mut random) = (AccessRates::default(), Random(11));
         let (mut hot, mut all) = (0, 0);
         for round in 0..4000 {
-            let window = memory.draw(&mut random, &heat, |_| false).unwrap();
-            heat.tried(&window);
+            let window = memory.draw(&mut random, &access_rates, |_| false).unwrap();
+            access_rates.tried(&window);
             for page in &window.pages[..window.count as usize] {
                 let is_used = used.contains(page);
                 if is_used {
-                    heat.accessed(*page, 1.0);
+                    access_rates.accessed(*page, 1.0);
                 }
                 (hot, all) = (
                     hot + u64::from(is_used && round > 100),
@@ -300,7 +321,8 @@ mod tests {
                 );
             }
         }
-        // A sixth of the memory: of windows in its mapping, which come as often as any page of it is drawn, most.
+        // The used pages are a sixth of the memory, but most of the pages of windows in their mapping; the mapping is
+        // chosen in proportion to its size.
         let share = hot as f64 / all as f64;
         assert!(share > 0.6, "{share}");
     }

@@ -13,7 +13,7 @@ use std::time::Duration;
 const MOST_NAMES: usize = 1 << 16;
 /// How often the kernel's per-thread counters of moved pages are read, if it does not report each move.
 const MOVES_READ: Duration = Duration::from_secs(1);
-/// Of the time, reading them takes at most one part in this: with a thousand threads it takes 15 ms.
+/// Reading them takes at most 1/400 of the time: with a thousand threads it takes 15 ms.
 const MOVES_READ_SHARE: u32 = 400;
 
 /// Whether a thread is a companion that the preload created in the program (`runtime/preload/companion.c`).
@@ -22,7 +22,7 @@ pub fn is_companion(pid: u32, tid: u32, name: &str) -> bool {
     tid != pid && name == "nodewise"
 }
 
-/// The processes whose faults are taken, with what is known of their pages and threads.
+/// The processes whose faults are recorded, with the state of their pages and threads.
 pub struct Following {
     processes: BTreeMap<u32, Process>,
     /// Whether every process that faults is followed.
@@ -34,7 +34,7 @@ pub struct Following {
     moved: HashMap<u32, u64>,
     /// Whether the kernel has counted moves for all threads so far.
     moves_known: bool,
-    /// When they are read next.
+    /// When the counters are read next.
     moves_due: Duration,
 }
 
@@ -119,7 +119,7 @@ impl Following {
             && !self.processes.contains_key(&fault.pid)
             && self.add_running(host, fault.pid).is_err()
         {
-            self.add_fresh(fault.pid); // the process has ended already
+            self.add_fresh(fault.pid); // the process has ended
         }
         Some(self.processes.get_mut(&fault.pid)?.residents.classify(fault))
     }
@@ -244,7 +244,7 @@ impl Following {
 }
 
 impl Process {
-    /// The increase of its threads' counts, and whether all of them have one.
+    /// The increase of the counts of the process's threads, and whether every thread has a count.
     fn newly_moved(&mut self, host: &Host, pid: u32) -> (u64, bool) {
         let tasks = host.names(&format!("proc/{pid}/task")).unwrap_or_default();
         let (mut risen, mut known) = (0, true);

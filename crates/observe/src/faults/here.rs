@@ -7,34 +7,34 @@ use std::io;
 
 /// Why accesses cannot be sampled, and the remedy.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub struct NotHere {
+pub struct Unavailable {
     what: &'static str,
     because: String,
-    mend: String,
+    remedy: String,
 }
 
-impl fmt::Display for NotHere {
+impl fmt::Display for Unavailable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: not here, because {}", self.what, self.because)?;
-        if self.mend.is_empty() {
+        if self.remedy.is_empty() {
             Ok(())
         } else {
-            write!(f, "; remedy: {}", self.mend)
+            write!(f, "; remedy: {}", self.remedy)
         }
     }
 }
 
-impl NotHere {
-    pub(super) fn new(because: impl Into<String>, mend: impl Into<String>) -> Self {
-        Self::of("hint faults", because, mend)
+impl Unavailable {
+    pub(super) fn new(because: impl Into<String>, remedy: impl Into<String>) -> Self {
+        Self::of("hint faults", because, remedy)
     }
 
-    /// Likewise, of the sensor that is named.
+    /// The same for a named sensor.
     pub(super) fn of(what: &'static str, because: impl Into<String>, remedy: impl Into<String>) -> Self {
         Self {
             what,
             because: because.into(),
-            mend: remedy.into(),
+            remedy: remedy.into(),
         }
     }
 
@@ -46,8 +46,8 @@ impl NotHere {
 
     /// What the user can do about it; empty if nothing.
     #[must_use]
-    pub fn mend(&self) -> &str {
-        &self.mend
+    pub fn remedy(&self) -> &str {
+        &self.remedy
     }
 
     /// The process cannot be inspected.
@@ -97,14 +97,14 @@ impl NotHere {
 ///
 /// # Errors
 /// It is turned off or missing; the error says why.
-pub fn check(host: &Host) -> Result<(), NotHere> {
+pub fn check(host: &Host) -> Result<(), Unavailable> {
     match host.numa_balancing() {
-        None => Err(NotHere::new(
+        None => Err(Unavailable::new(
             "this kernel has no automatic NUMA balancing",
             "a kernel with CONFIG_NUMA_BALANCING, or record --via emulate",
         )),
         // The other bit is memory tiering, which does not sample accesses between nodes of equal memory.
-        Some(mode) if mode & 1 == 0 => Err(NotHere::new(
+        Some(mode) if mode & 1 == 0 => Err(Unavailable::new(
             format!("kernel.numa_balancing is {mode}"),
             "sysctl kernel.numa_balancing=1 (the kernel then also moves pages by itself)",
         )),
@@ -112,7 +112,7 @@ pub fn check(host: &Host) -> Result<(), NotHere> {
     }
 }
 
-/// Whether we may watch all processes, CPU by CPU: this is cheaper than thread by thread, and the rate can be adapted.
+/// Whether we may watch all processes, CPU by CPU. This is cheaper than thread by thread, and the rate can be adapted.
 #[must_use]
 pub fn sees_everybody(host: &Host) -> bool {
     let status = host.own_status().unwrap_or_default();
@@ -150,7 +150,7 @@ mod tests {
         for on in ["1", "3"] {
             assert_eq!(with(on), Ok(()));
         }
-        let none = NotHere::process(&host, 7).to_string();
+        let none = Unavailable::process(&host, 7).to_string();
         assert_eq!(none, "samples: not here, because there is no process 7");
         std::fs::remove_dir_all(root).unwrap();
     }

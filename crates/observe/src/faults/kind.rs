@@ -1,4 +1,4 @@
-//! What a page fault tells of the access that caused it.
+//! The cause of a page fault, which tells whether it is a sample.
 
 /// The cause of a page fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -3,10 +3,11 @@
 use super::Costs;
 use nodewise_linux::faults::{Source, minor_faults};
 
-/// The costs of samples, measured on our own minor faults, and the cost of such a fault without sampling: the best of
-/// several attempts, as nothing makes them faster than they are.
+/// Measures the cost of a sample and of a minor fault without sampling, on our own minor faults. Takes the best of
+/// several attempts, as disturbances only make faults slower.
 pub fn costs() -> (Costs, f64) {
-    // Nine times these few, about a millisecond: the programs that are attached to have their CPUs to share with us.
+    // Few pages, so that all nine attempts take about a millisecond: attached programs share their CPUs with us
+    // meanwhile.
     const PAGES: usize = 128;
     let best = |tries: usize| {
         let all = (0..tries).filter_map(|_| minor_faults(PAGES).ok());

@@ -19,7 +19,7 @@ pub struct Pace {
     scans: Option<Scans>,
 }
 
-/// The scans that we asked the kernel for.
+/// The kernel's scans, if we requested their period.
 #[derive(Clone, Copy, Debug)]
 struct Scans {
     asked_ms: u32,
@@ -38,7 +38,7 @@ impl Default for Pace {
 }
 
 impl Pace {
-    /// Tells that the kernel scans every `ms` milliseconds because we asked for it.
+    /// States that the kernel scans every `ms` milliseconds on our request.
     pub fn own_scans(&mut self, ms: u32) {
         self.scans = Some(Scans {
             asked_ms: ms,
@@ -102,11 +102,11 @@ mod tests {
         assert_eq!((pace.look(), pace.scan_ms()), (OFTEN, Some(250)));
         pace.account(Duration::from_millis(100), -0.1);
         assert_eq!((pace.look(), pace.scan_ms()), (2 * OFTEN, Some(500)));
-        pace.account(Duration::from_millis(100), -0.1); // too soon to say what that did
+        pace.account(Duration::from_millis(100), -0.1); // too early to see the effect of the last change
         assert_eq!(pace.scan_ms(), Some(500));
         (0..1000).for_each(|_| pace.account(second, -2.0));
         assert_eq!((pace.look(), pace.scan_ms()), (SELDOM, Some(RAREST_MS)));
-        (0..1000).for_each(|_| pace.account(second, 0.2)); // neither owed nor recovered
+        (0..1000).for_each(|_| pace.account(second, 0.2)); // neither overdrawn nor recovered
         assert_eq!((pace.look(), pace.scan_ms()), (SELDOM, Some(RAREST_MS)));
         (0..1000).for_each(|_| pace.account(second, 0.9));
         assert_eq!((pace.look(), pace.scan_ms()), (OFTEN, Some(250)));

@@ -3,7 +3,7 @@
 // Why: docs/decisions/structure.md
 
 use super::traced::Traced;
-use super::{Figures, Kind, NotHere, Sensor, Watch};
+use super::{Figures, Kind, Sensor, Unavailable, Watch};
 use crate::LOOK;
 use crate::control::Control;
 use crate::error::cannot_start;
@@ -25,7 +25,7 @@ use std::sync::atomic::Ordering::{Acquire, Release};
 use std::time::Duration;
 
 /// A regular task for the caller, such as keeping the kernel from moving the program's pages.
-pub type Tend = Box<dyn FnMut() + Send>;
+pub type PeriodicTask = Box<dyn FnMut() + Send>;
 
 /// The processes to watch.
 pub enum Target {
@@ -36,7 +36,7 @@ pub enum Target {
         /// Our libraries to preload where possible: one of them logs allocations.
         preload: Vec<PathBuf>,
         /// Called repeatedly while the program runs.
-        tend: Option<Tend>,
+        tend: Option<PeriodicTask>,
     },
     /// Running processes, watched until they end, a signal arrives, or `duration` is over.
     Processes {
@@ -63,9 +63,10 @@ pub struct Options<'a> {
     pub budget: f64,
     /// Number of samples below which a page is not judged.
     pub minimum_samples: u32,
-    /// Makes the kernel scan at this period meanwhile, in milliseconds; this applies to all processes of the system.
+    /// The period, in milliseconds, at which the kernel scans during the recording; it applies to all processes of the
+    /// system.
     pub scan: Option<u32>,
-    /// What brings about the samples.
+    /// The mechanism that makes accesses fault.
     pub sensor: Sensor,
 }
 
@@ -163,7 +164,7 @@ struct Session<L> {
     raw: Option<PathBuf>,
     /// Why logs are incomplete, if they are.
     truncated: Option<String>,
-    tend: Option<Tend>,
+    tend: Option<PeriodicTask>,
     tend_due: bool,
     tended: Duration,
     reading: Duration,
@@ -232,12 +233,13 @@ impl<L: FnMut(Progress) + Send> Session<L> {
             let last = over(&self.watch);
             let wanted = last || self.watch.wait_until_due(LOOK.min(self.slice));
             if !wanted && clock::monotonic() - self.began < due {
-                continue; // looks are rare while the budget is overdrawn
+                continue; // looks are rarer than slices while the budget is overdrawn
             }
             self.watch.look(Duration::ZERO);
             let began = clock::own_cpu_time();
             self.traced.take(&self.watch);
-            // Read once, however large they are: a second's reading would leave the samples of a minute no budget.
+            // Not charged to the budget: each file is read once, but a second's reading would use up the budget of a
+            // minute.
             let reading = self.traced.take_reading();
             self.reading += reading;
             self.watch
@@ -249,7 +251,7 @@ impl<L: FnMut(Progress) + Send> Session<L> {
             let elapsed = clock::monotonic() - self.began;
             if elapsed >= due || last {
                 self.cut(elapsed)?;
-                // A slow machine gets longer slices instead of falling further behind.
+                // On a slow machine slices get longer, rather than the schedule falling further behind.
                 due = due.max(elapsed.saturating_sub(self.slice)) + self.slice;
             }
             (self.look)(Progress {
@@ -263,8 +265,8 @@ impl<L: FnMut(Progress) + Send> Session<L> {
         }
     }
 
-    /// Calls the regular task after pages were touched first, for at most a second and 2 % of the time: pages that are
-    /// held late are sampled late.
+    /// Calls the regular task after first touches, for at most a second and 2 % of the time: pages that are held late
+    /// are sampled late.
     fn tend_program(&mut self) {
         let fresh = self.watch.touches().iter().any(|t| t.kind == Kind::First);
         self.tend_due |= fresh;
@@ -345,8 +347,8 @@ fn preloaded(libraries: &[PathBuf]) -> OsString {
     all.join(OsStr::new(":"))
 }
 
-impl From<NotHere> for Error {
-    fn from(not_here: NotHere) -> Self {
-        Self::new(ErrorKind::NotHere, not_here.to_string())
+impl From<Unavailable> for Error {
+    fn from(unavailable: Unavailable) -> Self {
+        Self::new(ErrorKind::Unavailable, unavailable.to_string())
     }
 }

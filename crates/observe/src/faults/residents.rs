@@ -92,7 +92,7 @@ impl Residents {
         if fault.protected.is_none() {
             self.touched.insert(page, fault.time_ns);
         }
-        // A page that was protected must have been resident, although no fault told of it.
+        // A page that was protected against writes must have been resident, although no fault showed it.
         if fault.protected == Some(true) {
             Kind::Copy
         } else {
@@ -140,8 +140,8 @@ impl Residents {
             let there = self.look_up(pagemap, region << REGION_SHIFT, REGION);
             there.iter().for_each(|p| set(&mut self.regions, *p));
         }
-        // After the lookups: the threads run on meanwhile, and on a busy host a lookup may wait for a CPU. A time from
-        // before would take the first touches of that while for hint faults.
+        // Read after the lookups: threads continue meanwhile, and on a busy host a lookup may wait for a CPU. With an
+        // earlier time, first touches during the lookup would be taken for hint faults.
         self.found_ns = now_ns();
     }
 
@@ -161,7 +161,7 @@ impl Residents {
         !self.fresh.is_empty() || !self.mapped.is_empty()
     }
 
-    /// The residents of a forked child: all resident pages are shared, and copied when one of both writes.
+    /// The residents of a forked child: all resident pages are shared, and copied when parent or child writes.
     pub fn fork(&mut self, kernel_tells_copies: bool) -> Self {
         if !kernel_tells_copies {
             self.shared.clone_from(&self.regions);
@@ -264,7 +264,7 @@ mod tests {
         }
     }
 
-    /// Every fault a second after the one before.
+    /// A fault one second after the previous one.
     fn plain(page: u64) -> Fault {
         use std::sync::atomic::{AtomicU64, Ordering};
         static NOW: AtomicU64 = AtomicU64::new(0);
@@ -373,11 +373,11 @@ mod tests {
     #[test]
     fn vast_mappings_that_are_hardly_used_are_known() {
         let mut small = vec![1_u8; 1 << 16];
-        let vast = Vec::<u8>::with_capacity(4 << 30); // addresses, and no memory
+        let vast = Vec::<u8>::with_capacity(4 << 30); // address space without memory
         let pagemap = Pagemap::of(std::process::id()).unwrap();
         let (at, beside) = (vast.as_ptr() as u64, small.as_mut_ptr() as u64);
         let vast = (at & !0xfff, (at + (4 << 30)) & !0xfff);
-        // As if there were twenty of them.
+        // As if there were twenty such mappings.
         let areas = std::iter::repeat_n(vast, 20).chain([(beside & !0xfff, (beside + (1 << 16)) & !0xfff)]);
         let mut known = Residents::of_running(Some(&pagemap), areas);
         assert_eq!(known.classify(&plain(page(beside) + 1)), Kind::Hint);

@@ -2,7 +2,7 @@
 
 use super::attaching::Threads;
 use super::following::lives;
-use super::here::{NotHere, sees_everybody};
+use super::here::{Unavailable, sees_everybody};
 use nodewise_linux::faults::{Record, Source};
 use nodewise_linux::{Host, ReadError};
 
@@ -12,15 +12,15 @@ const MOST_CPUS: usize = 64;
 const MOST_EVENTS: usize = 1024;
 
 /// The threads of these processes; all of the processes must exist.
-pub fn all_threads(host: &Host, pids: &[u32]) -> Result<Vec<u32>, NotHere> {
+pub fn all_threads(host: &Host, pids: &[u32]) -> Result<Vec<u32>, Unavailable> {
     match pids.iter().find(|pid| !host.has_process(**pid)) {
-        Some(gone) => Err(NotHere::process(host, *gone)),
+        Some(gone) => Err(Unavailable::process(host, *gone)),
         None => threads(host, pids),
     }
 }
 
 /// The current threads of these processes.
-pub fn threads(host: &Host, pids: &[u32]) -> Result<Vec<u32>, NotHere> {
+pub fn threads(host: &Host, pids: &[u32]) -> Result<Vec<u32>, Unavailable> {
     let mut tids = Vec::new();
     each_alive(host, pids, |pid| {
         tids.extend(host.tasks(pid)?.iter().map(|t| t.tid));
@@ -34,17 +34,17 @@ pub fn each_alive(
     host: &Host,
     pids: &[u32],
     mut look: impl FnMut(u32) -> Result<(), ReadError>,
-) -> Result<(), NotHere> {
+) -> Result<(), Unavailable> {
     let mut alive = 0;
     for pid in pids {
         match look(*pid) {
             Ok(()) => alive += 1,
             Err(_) if !lives(host, *pid) => {}
-            Err(_) => return Err(NotHere::process(host, *pid)),
+            Err(_) => return Err(Unavailable::process(host, *pid)),
         }
     }
     match pids.first() {
-        Some(first) if alive == 0 => Err(NotHere::process(host, *first)),
+        Some(first) if alive == 0 => Err(Unavailable::process(host, *first)),
         _ => Ok(()),
     }
 }
@@ -59,9 +59,9 @@ pub struct Attached<'a> {
 }
 
 impl Threads for Attached<'_> {
-    type Error = NotHere;
+    type Error = Unavailable;
 
-    fn list(&mut self) -> Result<Vec<u32>, NotHere> {
+    fn list(&mut self) -> Result<Vec<u32>, Unavailable> {
         threads(self.host, self.pids)
     }
 
@@ -77,12 +77,12 @@ impl Threads for Attached<'_> {
         self.records[before..].iter().filter_map(began).collect()
     }
 
-    fn watch(&mut self, tids: &[u32]) -> Result<(), NotHere> {
+    fn watch(&mut self, tids: &[u32]) -> Result<(), Unavailable> {
         let watched = match &mut self.source {
             Some(source) => source.add_threads(tids),
             none => Source::of_threads(tids, 1).map(|source| *none = Some(source)),
         };
-        watched.map_err(|e| NotHere::events(self.host, &e))
+        watched.map_err(|e| Unavailable::events(self.host, &e))
     }
 }
 
@@ -117,7 +117,7 @@ mod tests {
         first.kill().unwrap();
         first.wait().unwrap();
         assert_eq!(threads(&host, &pids).unwrap(), [second.id()]);
-        let gone = NotHere::process(&host, first.id());
+        let gone = Unavailable::process(&host, first.id());
         assert_eq!(all_threads(&host, &pids), Err(gone.clone()));
         second.kill().unwrap();
         second.wait().unwrap();

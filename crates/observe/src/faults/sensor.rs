@@ -1,29 +1,30 @@
-//! What brings about the page faults that are samples.
+//! The mechanisms (sensors) that make accesses fault, so that they are sampled.
 
-use super::here::{NotHere, check};
+use super::here::{Unavailable, check};
 use nodewise_linux::Host;
 use nodewise_linux::userfaultfd::{self, Refusal};
 
 const NAME: &str = "userfaultfd";
 
-/// What the user is told of [`Sensor::Userfaultfd`].
+/// The notice to the user when [`Sensor::Userfaultfd`] is used.
 pub const SETS_ASIDE: &str = "accesses are sampled by userfaultfd: pages are taken out of the program one by one, for up to 50 ms, \
                               and put back when it accesses them (docs/sensors.md)";
 
-/// What makes accesses to pages in memory fault.
+/// The mechanism that makes accesses to resident pages fault.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Sensor {
-    /// The first of the others that works.
+    /// The first of the following that works.
     #[default]
     Auto,
-    /// The kernel's automatic NUMA balancing: cheapest, and nothing is done to the program; the kernel moves pages by itself.
+    /// The kernel's automatic NUMA balancing: cheapest, and leaves the program alone, but the kernel moves pages on its
+    /// own.
     HintFaults,
     /// Pages are set aside one by one (Linux 6.8, root): works where NUMA balancing is switched off.
     Userfaultfd,
 }
 
 impl Sensor {
-    /// As on the command line.
+    /// The name on the command line.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -33,16 +34,16 @@ impl Sensor {
         }
     }
 
-    /// The one that is used.
+    /// The sensor that is used: itself, or for [`Sensor::Auto`] the first that works.
     ///
     /// # Errors
-    /// It does not work here; of [`Sensor::Auto`], none does.
-    pub fn choose(self, host: &Host) -> Result<Self, NotHere> {
+    /// The sensor does not work here; for [`Sensor::Auto`], none does.
+    pub fn choose(self, host: &Host) -> Result<Self, Unavailable> {
         match self {
             Self::HintFaults => check(host).map(|()| self),
             Self::Userfaultfd => user_faults().map(|()| self),
             Self::Auto => check(host).map(|()| Self::HintFaults).or_else(|hint_faults| {
-                // The remedy for the first is the easier one.
+                // The remedy for the missing hint faults is the easier one, so that error is reported.
                 user_faults().map(|()| Self::Userfaultfd).map_err(|_| hint_faults)
             }),
         }
@@ -52,23 +53,23 @@ impl Sensor {
 /// Checks whether pages can be set aside here.
 ///
 /// # Errors
-/// They cannot; the error says why.
-pub fn user_faults() -> Result<(), NotHere> {
+/// The reason why they cannot.
+pub fn user_faults() -> Result<(), Unavailable> {
     userfaultfd::works().map_err(|error| because(&error))
 }
 
-fn because(refusal: &Refusal) -> NotHere {
+fn because(refusal: &Refusal) -> Unavailable {
     let (because, remedy) = match refusal {
         Refusal::NotPermitted => ("it needs CAP_SYS_PTRACE", "run as root"),
         Refusal::OldKernel => ("this kernel does not move pages with it", "Linux 6.8 or newer"),
         Refusal::NoUserfaultfd => ("this kernel has none", "a kernel with CONFIG_USERFAULTFD"),
-        other => return NotHere::of(NAME, format!("{other:?}"), ""),
+        other => return Unavailable::of(NAME, format!("{other:?}"), ""),
     };
-    NotHere::of(NAME, because, remedy)
+    Unavailable::of(NAME, because, remedy)
 }
 
-/// Why a process cannot be sampled.
-pub fn not_entered(host: &Host, pid: u32, refusal: &Refusal) -> NotHere {
+/// The error for a process that could not be attached.
+pub fn not_entered(host: &Host, pid: u32, refusal: &Refusal) -> Unavailable {
     let (because, remedy) = match refusal {
         Refusal::NotPermitted => match tracer(host, pid) {
             Some(tracer) => (
@@ -90,11 +91,12 @@ pub fn not_entered(host: &Host, pid: u32, refusal: &Refusal) -> NotHere {
         Refusal::Other(error) => (format!("process {pid}: {error}"), ""),
         _ => return because(refusal),
     };
-    NotHere::of(NAME, because, remedy)
+    Unavailable::of(NAME, because, remedy)
 }
 
-/// Why a process is better left alone: what it does with its memory cannot wait for a page (docs/sensors.md).
-pub fn left_alone(host: &Host, pid: u32) -> Option<NotHere> {
+/// Why a process must not be sampled: it uses its memory in ways that cannot wait for a page (docs/sensors.md). None if
+/// it may be.
+pub fn left_alone(host: &Host, pid: u32) -> Option<Unavailable> {
     let names = host.names(&format!("proc/{pid}/fd")).unwrap_or_default();
     let opens = |name: &String| {
         let target = std::fs::read_link(host.proc().join(format!("{pid}/fd/{name}"))).ok()?;
@@ -102,23 +104,23 @@ pub fn left_alone(host: &Host, pid: u32) -> Option<NotHere> {
         (target.starts_with("/dev/vfio/") || target == "anon_inode:[userfaultfd]").then_some(target)
     };
     let what = names.iter().find_map(opens)?;
-    Some(NotHere::of(
+    Some(Unavailable::of(
         NAME,
         format!("process {pid} has {what} open: devices use its memory, or it handles page faults itself"),
         "sysctl kernel.numa_balancing=1, and --sensor hint-faults",
     ))
 }
 
-/// Why a process is not sampled any more: where its pages belong could not be told for sure.
-pub fn moves_memory(pid: u32) -> NotHere {
-    NotHere::of(
+/// The reason to stop sampling a process: it was uncertain where its pages belong.
+pub fn moves_memory(pid: u32) -> Unavailable {
+    Unavailable::of(
         NAME,
         format!("several threads of process {pid} move its memory (mremap) at the same time"),
         "sysctl kernel.numa_balancing=1, and --sensor hint-faults",
     )
 }
 
-/// The process that traces another.
+/// The id of the process that traces this one.
 fn tracer(host: &Host, pid: u32) -> Option<u32> {
     let text = host.read(&format!("proc/{pid}/status")).ok()?;
     let tracer = text.lines().find_map(|line| line.strip_prefix("TracerPid:"))?;

@@ -1,12 +1,14 @@
-//! Sets pages of the followed processes aside, so that the next access to each is a fault: which pages, and how often.
+//! Decides which pages of the followed processes are set aside and how often, so that the next access to each is a
+//! fault.
 //!
-//! Pages are drawn at random, two of a block of 64 KiB at a time: whether threads share memory is seen by their using the
-//! same block; less often where earlier ones were not accessed in time ([`Heat`]). A window lasts until all its pages were
-//! accessed, [`HOLD`] at most. It is a whole mapping: a part would be a mapping of its own meanwhile, and the program could
-//! not move it (`mremap`) as one.
+//! Pages are chosen at random, two from a block of 64 KiB at a time, since sharing is detected by threads using the
+//! same block. Pages are chosen less often where earlier ones were not accessed in time ([`AccessRates`]). A window lasts
+//! until all its pages were accessed, [`HOLD`] at most. It always covers a whole mapping: registering a part would
+//! split the mapping for that time, and the program could not move it (`mremap`) as one.
 
-use super::drawing::{HOLD, Heat, Memory, Random};
-use super::here::NotHere;
+use super::cooldown::Cooldown;
+use super::drawing::{AccessRates, HOLD, Memory, Random};
+use super::here::Unavailable;
 use super::sensor::{left_alone, moves_memory, not_entered};
 use nodewise_linux::userfaultfd::{Reply, Sampler, Window, robust_lists};
 use nodewise_linux::{Host, clock};
@@ -14,41 +16,43 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
-/// Longest pause between two windows of a process: one that slept may have woken.
+/// Longest pause between two windows of a process, since a sleeping process may have woken.
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
-/// The part of the budget that setting aside may take; the rest is for handling samples.
+/// The share of the budget that setting aside may take; the rest is for processing samples.
 const PART: f64 = 0.5;
-/// Our thread in the process takes about as much CPU time for its system calls as the process that keeps the pages.
+/// Our thread in the process takes about as much CPU time for its system calls as the keeper does.
 const WITH_OUR_THREAD: f64 = 2.0;
-/// Time between two looks at which pages there are, and the share of time that these may take.
+/// Interval at which the resident pages are read, and the largest share of the time that this may take (1 / n).
 const LOOKED_AT: Duration = Duration::from_secs(2);
 const LOOKING_SHARE: u32 = 200;
-/// Time from the start of a program until it is entered: most end before.
+/// Delay before a new program is attached, since most programs end earlier.
 const SETTLED: Duration = Duration::from_millis(100);
-/// A mapping in which a window was cut short, by an access to memory that was not there or a change of the map, is left alone for this long,
-/// twice as long each further time: where memory is new, threads would wait for us at every page.
-const SHORTEST_REST: Duration = Duration::from_secs(1);
-const LONGEST_REST: Duration = Duration::from_secs(60);
-/// A process of several threads that moves memory (`mremap`) again before the last move has settled is left alone for this long,
-/// twice as long each further time within an hour: who moved what is not always known then. It is left alone for good once a page
-/// was put back in one of several possible places.
-const SHORTEST_REST_OF_MOVES: Duration = Duration::from_secs(10);
-const LONGEST_REST_OF_MOVES: Duration = Duration::from_secs(600);
+/// Cooldown of a mapping in which a window was cut short, by an access to a missing page or a change of mappings;
+/// doubled each further time. In memory that is being touched for the first time, threads would wait for us at every
+/// page.
+const SHORTEST_COOLDOWN: Duration = Duration::from_secs(1);
+const LONGEST_COOLDOWN: Duration = Duration::from_secs(60);
+/// Cooldown of a process of several threads that moved memory (`mremap`) again before the last move had settled;
+/// doubled for each further time within an hour. The order of such moves is not always known. The process is not
+/// sampled again once a page was put back at one of several possible places.
+const SHORTEST_COOLDOWN_OF_MOVES: Duration = Duration::from_secs(10);
+const LONGEST_COOLDOWN_OF_MOVES: Duration = Duration::from_secs(600);
 const FORGETS_MOVES: Duration = Duration::from_secs(3600);
-/// Processes sampled at most; each has a process of ours that keeps its pages.
+/// Largest number of processes that are sampled; each has a keeper process of ours.
 const MOST: usize = 64;
-/// Windows without a page, one after the other, after which a process is given up; places that may be used up.
-const MOST_IN_VAIN: u32 = 50;
+/// Number of consecutive windows without any page after which a process is given up; number of unusable slots after
+/// which it is.
+const MOST_EMPTY_WINDOWS: u32 = 50;
 const MOST_LOST: u64 = 256;
 
-/// Pages set aside so far, with what that cost.
+/// Totals of setting pages aside.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Aside {
     /// Pages that were set aside.
     pub pages: u64,
-    /// Those of them that were not accessed meanwhile.
+    /// Those of them that were not accessed in time.
     pub untouched: u64,
-    /// Pages that Linux did not let us set aside: shared, pinned, or gone.
+    /// Pages that could not be set aside, since they are shared, pinned, or gone.
     pub refused: u64,
 }
 
@@ -75,39 +79,37 @@ pub struct SetAside {
     random: Random,
     totals: Aside,
     spent: Duration,
-    /// Why processes are not sampled, until it has been told.
-    failures: Vec<NotHere>,
+    /// Reasons why processes are not sampled that have not been reported yet.
+    failures: Vec<Unavailable>,
 }
 
 enum State {
-    /// Seen at this time.
+    /// First seen at this time, not attached yet.
     New(Duration),
     Sampled(Box<Process>),
-    /// It cannot be sampled, or no longer.
+    /// The process cannot be sampled, or not any more.
     Out,
 }
 
 struct Process {
     sampler: Sampler,
     memory: Memory,
-    heat: Heat,
+    access_rates: AccessRates,
     looks_at: Duration,
     opened: Duration,
     opens_at: Duration,
-    in_vain: u32,
+    empty_windows: u32,
     /// The window before the last one, and the last one.
     windows: [Opened; 2],
-    /// Mappings in which windows were cut short, by their starts: for how long they are left alone, and until when.
-    cut_short: BTreeMap<u64, (Duration, Duration)>,
-    /// For how long the process was last left alone since it moved memory again and again, and when.
-    rest: Duration,
-    rested: Duration,
-    heat_decays: Duration,
-    /// Whose rights the process had when it was entered.
+    /// The cooldown of each mapping in which a window was cut short, by its start.
+    cut_short: BTreeMap<u64, Cooldown>,
+    /// The cooldown of the process after concurrent moves of memory.
+    after_moves: Cooldown,
+    /// The credentials that the process had when it was attached.
     rights: String,
 }
 
-/// A window, and from when to when it was open, on the clock of the faults' times.
+/// A window with the time for which it was open, on the clock of the fault records.
 #[derive(Clone, Copy, Default)]
 struct Opened {
     window: Window,
@@ -116,7 +118,7 @@ struct Opened {
 }
 
 impl SetAside {
-    /// May use a part of this share of the processes' CPU time.
+    /// `share`: of the processes' CPU time that observation may take, of which setting aside takes a part.
     pub fn new(share: f64) -> Self {
         Self {
             share,
@@ -128,11 +130,11 @@ impl SetAside {
         }
     }
 
-    /// Enters running processes.
+    /// Attaches to running processes.
     ///
     /// # Errors
     /// None of them can be sampled.
-    pub fn enter(&mut self, host: &Host, pids: &[u32]) -> Result<(), NotHere> {
+    pub fn enter(&mut self, host: &Host, pids: &[u32]) -> Result<(), Unavailable> {
         for pid in pids.iter().take(MOST) {
             self.attach(host, *pid);
         }
@@ -162,12 +164,12 @@ impl SetAside {
         self.processes.insert(pid, state);
     }
 
-    /// A process executes another program: nothing of ours is left in it.
+    /// Records that a process executes another program, which has nothing of ours in it.
     pub fn executed(&mut self, pid: u32) {
         self.processes.insert(pid, State::New(clock::monotonic()));
     }
 
-    /// Opens windows that are due, unless `paused`; `cpus`: how many the processes use at present.
+    /// Opens windows that are due, unless `paused`. `cpus`: the number of CPUs that the processes use at present.
     pub fn turn(&mut self, host: &Host, pids: &[u32], cpus: f64, paused: bool) {
         let now = clock::monotonic();
         self.processes.retain(|pid, _| pids.binary_search(pid).is_ok());
@@ -182,7 +184,7 @@ impl SetAside {
             }
         }
         let sampled = self.processes.values().filter(|s| matches!(s, State::Sampled(_)));
-        // What one process may cost a second, seconds.
+        // The cost that one process may cause per second, seconds.
         let allowed = self.share * PART * cpus / sampled.count().max(1) as f64;
         for (pid, state) in &mut self.processes {
             let State::Sampled(process) = state else {
@@ -193,11 +195,11 @@ impl SetAside {
                     let cost = Duration::from_nanos(reply.cpu_ns).mul_f64(WITH_OUR_THREAD)
                         + Duration::from_nanos(reply.waited_ns);
                     self.spent += cost;
-                    self.totals.pages += reply.aside;
+                    self.totals.pages += reply.set_aside;
                     self.totals.untouched += reply.untouched;
                     self.totals.refused += reply.refused;
                     process.note(&reply, cost, allowed);
-                    if reply.doubtful > 0 {
+                    if reply.ambiguous_place > 0 {
                         self.failures.push(moves_memory(*pid));
                         *state = State::Out;
                         continue;
@@ -205,11 +207,11 @@ impl SetAside {
                 }
                 Ok(None) => {}
                 Err(_) => {
-                    *state = State::Out; // it has ended
+                    *state = State::Out; // the process has ended
                     continue;
                 }
             }
-            if process.in_vain > MOST_IN_VAIN {
+            if process.empty_windows > MOST_EMPTY_WINDOWS {
                 *state = State::Out;
             } else if !paused && !process.sampler.busy() && now >= process.opens_at {
                 if now >= process.looks_at
@@ -220,15 +222,14 @@ impl SetAside {
                 } else if process.rights == rights(host, *pid) {
                     process.open(host, *pid, &mut self.random, now);
                 } else {
-                    *state = State::New(now); // entered anew, with a thread that has the process's rights
+                    *state = State::New(now); // attached again, with a thread of the present credentials
                 }
             }
         }
     }
 
-    /// Whether we had set aside the page at this address at this time: then a fault there is a sample of ours, and is counted
-    /// as an access.
-    /// `period`: of how many faults one is reported.
+    /// Whether the page at this address was set aside at this time. If so, a fault there is a sample of ours, and is
+    /// counted as an access. `period`: one of every `period` faults is reported.
     pub fn take_fault(&mut self, pid: u32, address: u64, time_ns: u64, period: u64) -> bool {
         let Some(State::Sampled(process)) = self.processes.get_mut(&pid) else {
             return false;
@@ -242,18 +243,18 @@ impl SetAside {
                     .is_ok()
         });
         if ours {
-            process.heat.accessed(address, period as f64);
+            process.access_rates.accessed(address, period as f64);
         }
         ours
     }
 
-    /// What was spent since the last call: CPU time of ours, and time that threads waited for us.
+    /// The cost since the last call: our CPU time, and the time that threads waited for us.
     pub fn take_spent(&mut self) -> Duration {
         std::mem::take(&mut self.spent)
     }
 
-    /// Why some processes are not sampled, once.
-    pub fn take_failures(&mut self) -> Vec<NotHere> {
+    /// The reasons why processes are not sampled that were not returned before.
+    pub fn take_failures(&mut self) -> Vec<Unavailable> {
         std::mem::take(&mut self.failures)
     }
 
@@ -267,21 +268,19 @@ impl Process {
         Self {
             sampler,
             memory: Memory::default(),
-            heat: Heat::default(),
+            access_rates: AccessRates::default(),
             looks_at: Duration::ZERO,
             opened: Duration::ZERO,
             opens_at: Duration::ZERO,
-            in_vain: 0,
+            empty_windows: 0,
             windows: [Opened::default(); 2],
             cut_short: BTreeMap::new(),
-            rest: Duration::ZERO,
-            rested: Duration::ZERO,
-            heat_decays: Duration::ZERO,
+            after_moves: Cooldown::default(),
             rights,
         }
     }
 
-    /// The reply to the window, if it is over.
+    /// The result of the window, if it is over; an error if the process cannot be sampled any more.
     fn reply(&mut self) -> Result<Option<Reply>, ()> {
         let reply = self.sampler.reply().map_err(|_| ())?;
         let gone = |r: &Reply| r.gone() || r.lost > MOST_LOST;
@@ -293,46 +292,45 @@ impl Process {
 
     fn note(&mut self, reply: &Reply, cost: Duration, allowed: f64) {
         self.windows[1].until_ns = clock::nanoseconds(clock::monotonic());
-        if reply.cut_short > 0 || reply.aside == 0 {
-            let rest = self.cut_short.entry(self.windows[1].window.start).or_default();
-            rest.0 = (rest.0 * 2).clamp(SHORTEST_REST, LONGEST_REST);
-            rest.1 = clock::monotonic() + rest.0;
+        if reply.cut_short > 0 || reply.set_aside == 0 {
+            let cooldown = self.cut_short.entry(self.windows[1].window.start).or_default();
+            cooldown.begin(clock::monotonic(), SHORTEST_COOLDOWN, LONGEST_COOLDOWN);
         }
-        // A window that ended early, or of which pages were refused, does not tell whether its pages are used.
+        // A window that ended early or had refused pages does not show whether its pages are used.
         if reply.cut_short == 0 && reply.refused == 0 {
-            self.heat.tried(&self.windows[1].window);
+            self.access_rates.tried(&self.windows[1].window);
         }
-        self.in_vain = if reply.aside == 0 { self.in_vain + 1 } else { 0 };
-        if reply.aside == 0 {
+        self.empty_windows = if reply.set_aside == 0 {
+            self.empty_windows + 1
+        } else {
+            0
+        };
+        if reply.set_aside == 0 {
             self.look_again(clock::monotonic());
         }
         let pause = cost.as_secs_f64() / allowed.max(f64::MIN_POSITIVE);
         let mut pause = LONGEST_PAUSE.min(Duration::try_from_secs_f64(pause).unwrap_or(LONGEST_PAUSE));
-        if reply.together > 0 {
+        if reply.concurrent_moves > 0 {
             let now = clock::monotonic();
-            if now - std::mem::replace(&mut self.rested, now) > FORGETS_MOVES {
-                self.rest = Duration::ZERO;
-            }
-            self.rest = (self.rest * 2).clamp(SHORTEST_REST_OF_MOVES, LONGEST_REST_OF_MOVES);
-            pause = self.rest;
+            self.after_moves.forget_after(FORGETS_MOVES, now);
+            self.after_moves
+                .begin(now, SHORTEST_COOLDOWN_OF_MOVES, LONGEST_COOLDOWN_OF_MOVES);
+            pause = self.after_moves.length();
         }
         self.opens_at = self.opened + pause;
     }
 
-    /// What is known of the memory is older than a change of it.
+    /// Schedules a new reading of the resident pages, as the memory has changed.
     fn look_again(&mut self, now: Duration) {
         self.looks_at = self.looks_at.min(now + HOLD);
     }
 
     fn open(&mut self, host: &Host, pid: u32, random: &mut Random, now: Duration) {
-        // What has become of a mapping since is looked at when the window opens.
+        // Outdated information is harmless: the keeper checks the mapping when the window opens.
         if now >= self.looks_at {
             let areas = host.maps(pid).unwrap_or_default();
             self.memory = Memory::of(pid, &areas);
-            if now >= self.heat_decays {
-                self.heat.decay();
-                self.heat_decays = now + LOOKED_AT;
-            }
+            self.access_rates.decay(now);
             let exists = |start: u64| areas.binary_search_by_key(&start, |area| area.start).is_ok();
             self.cut_short.retain(|start, _| exists(*start));
             let took = clock::monotonic() - now;
@@ -340,16 +338,16 @@ impl Process {
         }
         self.opened = now;
         self.opens_at = now + LONGEST_PAUSE;
-        let rests = |start| self.cut_short.get(&start).is_some_and(|(_, until)| now < *until);
-        let Some(window) = self.memory.draw(random, &self.heat, rests) else {
+        let rests = |start| self.cut_short.get(&start).is_some_and(|c| now < c.ends());
+        let Some(window) = self.memory.draw(random, &self.access_rates, rests) else {
             if self.memory.pages == 0 {
                 self.look_again(now);
                 self.opens_at = now + HOLD;
-                self.in_vain += 1;
+                self.empty_windows += 1;
             } else {
-                // All of it is left alone for a while.
-                let wakes = self.cut_short.values().map(|(_, until)| *until);
-                let first = wakes.filter(|until| *until > now).min().unwrap_or(now);
+                // All mappings are in cooldown.
+                let ends = self.cut_short.values().map(Cooldown::ends);
+                let first = ends.filter(|end| *end > now).min().unwrap_or(now);
                 self.opens_at = first.clamp(now + HOLD, now + LONGEST_PAUSE);
             }
             return;
@@ -367,13 +365,14 @@ impl Process {
             _ => {
                 self.look_again(now);
                 self.opens_at = now + HOLD;
-                self.in_vain += 1;
+                self.empty_windows += 1;
             }
         }
     }
 }
 
-/// The lines of a process's status that say whose rights it has. A thread of ours would keep those that it gives up.
+/// The lines of a process's status that show its credentials. They are compared because our thread would keep
+/// credentials that the process gives up.
 fn rights(host: &Host, pid: u32) -> String {
     let text = host.read(&format!("proc/{pid}/status")).unwrap_or_default();
     let says = |line: &&str| {

@@ -24,7 +24,7 @@ const LOG_TIMEOUT: Duration = Duration::from_secs(2);
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
 /// Checkpoints take at most a fiftieth of a CPU. This counts their CPU time, not wall time: waiting for a busy CPU
-/// would otherwise delay the next one by minutes, and a live page would stand still.
+/// would otherwise delay the next one by minutes, and the live page would show old figures.
 const CHECKPOINT_SHARE: u32 = 50;
 
 /// A profile that is being made from samples.
@@ -91,7 +91,7 @@ impl Traced {
         self.raw = Some(raw.to_owned());
     }
 
-    /// Takes the touches that the last look found.
+    /// Takes the touches of the last look.
     pub fn take(&mut self, watch: &Watch) {
         let fresh: HashSet<u32> = watch.executed().iter().map(|(pid, _)| *pid).collect();
         self.find_folders(|pid| number_now(watch, pid), &fresh);

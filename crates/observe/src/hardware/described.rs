@@ -97,7 +97,7 @@ fn rest(machine: &Machine, field: &str) -> Option<Source> {
     Some(source(&format!("{field}.rest"), text, old.assumed))
 }
 
-/// The source of links: what flows get together, and what is assumed for the others.
+/// The sources of links: measured simultaneous flows, and assumptions for the others.
 fn links(survey: &Survey, machine: &Machine, told: &str) -> Vec<Source> {
     let (pairs, left) = survey.pairs();
     let mut all = Vec::new();
@@ -174,7 +174,7 @@ mod tests {
         }
     }
 
-    /// Measures flows none of which loses anything beside the others.
+    /// Measures flows of which none slows down another.
     fn together(flows: &[Flow]) -> Option<Vec<Estimate>> {
         Some(vec![Estimate::exact(1100.0); flows.len()])
     }
@@ -215,7 +215,7 @@ mod tests {
 
     #[test]
     fn a_single_remote_flow_has_a_link_as_wide_as_it_was_measured() {
-        // A node with CPUs and a memory without: the commonest machine of unequal memories.
+        // A node with CPUs and a memory without: the most common machine with unequal memories.
         let text = "name = 'cxl'\ntitle = ''\nlatency_ns = [[100, 250], [250, 100]]\n\
                     nodes = [{ cpus = '0-3', memory = '1G', bandwidth = 50000 }, { memory = '1G', bandwidth = 20000 }]\n\
                     links = [{ between = [0, 1], bandwidth = 8000 }]\n[assumed]\nlinks = 'a guess'";

@@ -1,4 +1,4 @@
-//! Measures figure after figure, each with its CPUs and memory.
+//! Measures each figure with the CPUs and memory that it needs.
 
 use super::chase;
 use super::pace::Pace;
@@ -11,7 +11,7 @@ use nodewise_machine::{Flow, NodeId};
 
 /// Loads of a sample: some milliseconds, so that the resolution of the clock does not matter.
 const LOADS: usize = 1 << 14;
-/// If half of a node's CPUs read less than this share of what all of them do, they cannot stand for the node.
+/// If half of a node's CPUs read less than this share of what all of them read, they cannot stand for the node.
 const AS_GOOD: f64 = 0.95;
 
 /// Measurements on the nodes of a site.
@@ -192,8 +192,8 @@ fn place_among(flows: &[Flow], index: usize, end: impl Fn(&Flow) -> NodeId) -> (
     )
 }
 
-/// Every `turns`-th of a node's CPUs, starting at `turn`. Siblings of a core, however the kernel numbers them, are
-/// together or apart as in every other measurement with these turns.
+/// Every `turns`-th of a node's CPUs, starting at `turn`. Whether the siblings of a core are in the same group depends
+/// only on `turns`, so all measurements with the same `turns` agree, however the kernel numbers siblings.
 fn dealt(cpus: &[u32], (turn, turns): (usize, usize)) -> Vec<u32> {
     cpus.iter().copied().skip(turn).step_by(turns).collect()
 }

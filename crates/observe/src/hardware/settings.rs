@@ -1,4 +1,4 @@
-//! How precisely to measure, how far it has come, and the shape of what is found.
+//! Settings and progress of measurements, and the type of their results.
 
 use nodewise_machine::inference::Estimate;
 use std::time::Duration;

@@ -39,7 +39,7 @@ pub(super) struct Place {
 impl Site {
     /// Finds the CPUs, allocates memory on every node, and builds a chain in the first half of it.
     pub(super) fn prepare(host: &Host, machine: &Machine, settings: &Settings) -> Result<Self, Error> {
-        let here = |why: String| Error::new(ErrorKind::NotHere, why);
+        let here = |why: String| Error::new(ErrorKind::Unavailable, why);
         let allowed =
             affinity::allowed_cpus().map_err(|e| here(format!("cannot ask for allowed CPUs: {e}")))?;
         let mut site = Self::of(machine, &allowed);
@@ -87,7 +87,7 @@ impl Site {
     fn take(&mut self, host: &Host, machine: &Machine, settings: &Settings) {
         let reaching = self.reaching(host);
         let wanted = settings.memory.unwrap_or(OVER_CACHES * reaching);
-        // Others may need half of what is left meanwhile.
+        // Half of what is left, as other programs may need memory meanwhile.
         let share = host.memory_left() / 2 / machine.node_count() as u64;
         let allowed = mempolicy::allowed_nodes().ok();
         let mut least = wanted;
@@ -245,12 +245,12 @@ fn balanced(host: &Host) -> bool {
 }
 
 fn refused(what: &str, error: &io::Error, instead: &str) -> String {
-    let mend = if error.kind() == io::ErrorKind::PermissionDenied {
+    let remedy = if error.kind() == io::ErrorKind::PermissionDenied {
         "; in a container, allow it CAP_SYS_NICE"
     } else {
         ""
     };
-    format!("the kernel does not {what}: {error}{mend}; {instead}")
+    format!("the kernel does not {what}: {error}{remedy}; {instead}")
 }
 
 #[cfg(test)]
@@ -294,7 +294,7 @@ mod tests {
             std::fs::write(folder.join(file), text).unwrap();
         }
         let host = Host::at(&root);
-        // Not even where the kernel tells nothing of them and 32 MiB would be supposed.
+        // Not even if the kernel reports no caches for them, where 32 MiB would be assumed.
         assert_eq!(site(&[&[0], &[]]).reaching(&host), 1 << 20);
         assert!(site(&[&[0], &[1]]).reaching(&host) > 1 << 20);
         std::fs::remove_dir_all(&root).unwrap();

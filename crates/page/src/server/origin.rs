@@ -40,7 +40,7 @@ impl OriginPolicy {
         meant && origin && site
     }
 
-    /// Whether a `Host` value is an address of this server or `localhost`. Other names may be anybody's.
+    /// Whether a `Host` value is an address of this server or `localhost`. Any other name may belong to another site.
     fn is_ours(&self, host: &str) -> bool {
         let loopback = |address: IpAddr| address.is_loopback();
         if let Some(port) = host.strip_prefix("localhost:") {

@@ -12,7 +12,7 @@ impl Token {
     /// Digits of its text.
     pub(super) const DIGITS: usize = 32;
 
-    /// Bits that nobody can guess.
+    /// Random bits that cannot be guessed.
     ///
     /// # Errors
     /// The kernel has none.

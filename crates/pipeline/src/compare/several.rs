@@ -98,15 +98,15 @@ pub(super) fn predict(question: &Question, machine: &str) -> anyhow::Result<Toge
         machine: &machine,
         solved: SOLVED / (apart.all.len() * columns * programs.len().pow(2) * ROUNDS),
     };
-    let courses = all.courses(&programs, &apart.all[0])?;
-    all.weigh(&mut programs, &courses, &apart.all[0]);
+    let all_phases = all.all_phases(&programs, &apart.all[0])?;
+    all.weigh(&mut programs, &all_phases, &apart.all[0]);
     let by_bandwidth = apart.index(&machine, by_bandwidth(&machine, &programs)?);
-    let policies = all.every(&courses, &apart, by_bandwidth);
+    let policies = all.every(&all_phases, &apart, by_bandwidth);
     let dynamic = all.dynamic(&programs, &apart, by_bandwidth)?;
     Ok(Together {
         page_size: programs[0].selected.histogram.page_size(),
         afterwards: all.afterwards(),
-        slices_together: courses.iter().map(|c| c.slices_together).max().unwrap_or(1),
+        slices_together: all_phases.iter().map(|c| c.slices_together).max().unwrap_or(1),
         notes: programs.iter().flat_map(|p| p.notes.clone()).collect(),
         programs: programs.into_iter().map(|p| p.about).collect(),
         apart,
@@ -265,11 +265,11 @@ impl Runs<'_> {
     }
 
     /// Each program under every policy of the list; what moves pages decides as on these nodes.
-    fn courses(&self, programs: &[Program], places: &Places) -> anyhow::Result<Vec<ProgramPhases>> {
+    fn all_phases(&self, programs: &[Program], places: &Places) -> anyhow::Result<Vec<ProgramPhases>> {
         let each = programs.iter().zip(places).map(|(program, nodes)| {
             let movers = self.movers(program).all()?;
             let on = vec![nodes.clone(); program.mappings.len() + movers.len()];
-            self.course(program, &program.mappings, movers, &on)
+            self.program_phases(program, &program.mappings, movers, &on)
         });
         each.collect()
     }
@@ -285,7 +285,7 @@ impl Runs<'_> {
         }
     }
 
-    fn course(
+    fn program_phases(
         &self,
         program: &Program,
         mappings: &[Mapping],
@@ -293,7 +293,7 @@ impl Runs<'_> {
         on: &[Vec<NodeId>],
     ) -> anyhow::Result<ProgramPhases> {
         let selected = &program.selected;
-        Ok(simulation::course(
+        Ok(simulation::program_phases(
             &selected.context(),
             (self.machine, on),
             mappings,
@@ -306,7 +306,7 @@ impl Runs<'_> {
 
     fn at_once(
         &self,
-        courses: &[ProgramPhases],
+        all_phases: &[ProgramPhases],
         runs: &[(usize, &Places)],
     ) -> Vec<Vec<simulation::ProgramPrediction>> {
         let program = |policy: usize, nodes: &Vec<NodeId>| simulation::Program {
@@ -315,13 +315,13 @@ impl Runs<'_> {
         };
         let run = |(policy, places): &(usize, &Places)| places.iter().map(|n| program(*policy, n)).collect();
         let runs: Vec<Vec<simulation::Program>> = runs.iter().map(run).collect();
-        simulation::at_once(self.machine, courses, &runs, self.afterwards())
+        simulation::at_once(self.machine, all_phases, &runs, self.afterwards())
     }
 
     /// How much of its accesses each program alone makes to other nodes.
-    fn weigh(&self, programs: &mut [Program], courses: &[ProgramPhases], places: &Places) {
-        for ((program, course), nodes) in programs.iter_mut().zip(courses).zip(places) {
-            let alone = self.at_once(std::slice::from_ref(course), &[(0, &vec![nodes.clone()])]);
+    fn weigh(&self, programs: &mut [Program], all_phases: &[ProgramPhases], places: &Places) {
+        for ((program, program_phases), nodes) in programs.iter_mut().zip(all_phases).zip(places) {
+            let alone = self.at_once(std::slice::from_ref(program_phases), &[(0, &vec![nodes.clone()])]);
             program.about.remote_per_second = program.remote() / alone[0][0].seconds.max(1e-9);
         }
     }
@@ -329,15 +329,18 @@ impl Runs<'_> {
     /// Every policy on every placement.
     fn every(
         &self,
-        courses: &[ProgramPhases],
+        all_phases: &[ProgramPhases],
         apart: &DisjointPlacements,
         by_bandwidth: usize,
     ) -> Vec<Policy> {
-        let runs: Vec<(usize, &Places)> = (0..courses[0].policies.len())
+        let runs: Vec<(usize, &Places)> = (0..all_phases[0].policies.len())
             .flat_map(|policy| apart.all.iter().map(move |places| (policy, places)))
             .collect();
-        let outcomes = self.at_once(courses, &runs);
-        let each = courses[0].policies.iter().zip(outcomes.chunks(apart.all.len()));
+        let outcomes = self.at_once(all_phases, &runs);
+        let each = all_phases[0]
+            .policies
+            .iter()
+            .zip(outcomes.chunks(apart.all.len()));
         each.map(|(name, outcomes)| Policy::new(name, outcomes, by_bandwidth))
             .collect()
     }
@@ -355,22 +358,22 @@ impl Runs<'_> {
         if apart.all.len() < 2 || on.len() == 2 {
             return Ok(None);
         }
-        let course = |(at, program): (usize, &Program)| {
+        let program_phases = |(at, program): (usize, &Program)| {
             let on: Vec<Vec<NodeId>> = on.iter().map(|places| places[at].clone()).collect();
             let movers = self.movers(program);
             let moving = on[1..]
                 .iter()
                 .map(|_| movers.one(DYNAMIC))
                 .collect::<anyhow::Result<_>>()?;
-            self.course(program, &program.mappings[..1], moving, &on)
+            self.program_phases(program, &program.mappings[..1], moving, &on)
         };
-        let courses = programs
+        let all_phases = programs
             .iter()
             .enumerate()
-            .map(course)
+            .map(program_phases)
             .collect::<anyhow::Result<Vec<_>>>()?;
         let runs: Vec<(usize, &Places)> = on.iter().enumerate().skip(1).collect();
-        let mut outcomes = self.at_once(&courses, &runs);
+        let mut outcomes = self.at_once(&all_phases, &runs);
         Ok(Some(Dynamic {
             start: programs[0].mappings[0].policy.clone(),
             by_bandwidth: outcomes.remove(0),

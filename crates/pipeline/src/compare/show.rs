@@ -26,12 +26,12 @@ pub fn draw(machine: &Machine, selected: &Selected, start: &Mapping, simulation:
     );
     let node = |n: u32| prediction.nodes.get(n as usize).map_or(n, |n| n.0);
     let homes: Vec<NodeId> = start.nodes.iter().map(|n| NodeId(node(n.0))).collect();
-    let really = |m: &Migration| Migration {
+    let on_real_nodes = |m: &Migration| Migration {
         from: node(u32::from(m.from)) as u16,
         to: node(u32::from(m.to)) as u16,
         ..m.clone()
     };
-    let migrations: Vec<Migration> = moved.migrations.iter().map(really).collect();
+    let migrations: Vec<Migration> = moved.migrations.iter().map(on_real_nodes).collect();
     page_show(&PageShow {
         policy: &prediction.policy,
         summary: &summary,

@@ -3,7 +3,7 @@
 use super::{Cluster, NodePlacement, distinct};
 use nodewise_machine::{Channels, Filling, Flow, NodeId};
 
-/// The bandwidth of clusters, for one placement after another.
+/// Computes the bandwidth of clusters for several placements in turn.
 #[derive(Clone, Debug)]
 pub struct Bandwidth<'a> {
     filling: Filling<'a>,
@@ -13,7 +13,7 @@ pub struct Bandwidth<'a> {
 }
 
 impl<'a> Bandwidth<'a> {
-    /// On a machine with these channels.
+    /// A computation on a machine with these channels.
     #[must_use]
     pub fn new(channels: &'a Channels) -> Self {
         Self {
@@ -24,8 +24,8 @@ impl<'a> Bandwidth<'a> {
         }
     }
 
-    /// C_bw by cluster, MB/s, where each has these nodes: max-min fair bandwidth summed over the ordered
-    /// pairs of its nodes, with the data of all clusters on their way at once. A cluster on one node has none.
+    /// C_bw by cluster, MB/s, where each cluster has these nodes: the max-min fair bandwidth summed over the ordered
+    /// pairs of its nodes, with the data of all clusters in transit at once. It is 0 for a cluster on one node.
     pub fn of<'n>(&mut self, nodes: impl Iterator<Item = &'n [NodeId]>) -> &[f64] {
         self.flows.clear();
         self.ends.clear();
@@ -43,13 +43,13 @@ impl<'a> Bandwidth<'a> {
         &self.by_cluster
     }
 
-    /// What the last one took: channels crossed by flows.
+    /// Cost of the last computation: the number of channels crossed by flows.
     pub(super) fn crossings(&self) -> usize {
         self.filling.crossings()
     }
 }
 
-/// What the nodes of a cluster read from each other.
+/// The flows between the nodes of a cluster: each node reads from each other one.
 pub(super) fn pairs(nodes: &[NodeId]) -> impl Iterator<Item = Flow> + '_ {
     nodes.iter().flat_map(move |&reader| {
         let others = nodes.iter().filter(move |m| **m != reader);

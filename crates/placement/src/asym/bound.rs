@@ -1,9 +1,9 @@
 //! Upper bounds of weighted bandwidth, for branch and bound.
 //!
 //! Adding a flow may increase the max-min fair bandwidth of others: a flow that is slowed down may leave more to two
-//! others. So a cluster's bandwidth without contention is no upper bound. Valid bounds are the capacity of a channel for
-//! all flows that cross it together, and the narrowest channel of its route for a single flow. Any partition of the flows
-//! into such groups gives a bound of the sum.
+//! others. So a cluster's bandwidth without contention is no upper bound. Valid bounds are the capacity of a channel
+//! for all flows that cross it together, and, for a single flow, the narrowest channel of its route. Any partition of
+//! the flows into such groups gives a bound of the sum.
 
 use super::problem::{Problem, Set, members};
 use nodewise_machine::{Channels, Flow};
@@ -15,13 +15,13 @@ pub(super) struct Bound<'a> {
     flows: Vec<(Flow, f64)>,
     covered: Vec<bool>,
     used: Vec<u32>,
-    /// By channel: the weighted sum of what each of its uncovered flows would get alone.
+    /// By channel: the weighted sum of the contention-free rates of its uncovered flows.
     sums: Vec<f64>,
-    /// By channel: the most that one of its flows counts for.
+    /// By channel: the largest weight of its flows.
     heaviest: Vec<f64>,
 }
 
-/// What a flow gets with nobody beside it, MB/s.
+/// The rate of a flow without contention, MB/s.
 pub(super) fn alone(channels: &Channels, flow: &Flow) -> f64 {
     let way = channels.way(flow.reader, flow.memory);
     way.iter()
@@ -41,8 +41,8 @@ impl<'a> Bound<'a> {
         }
     }
 
-    /// What these flows get together at most, MB/s times what each counts for: as many as save by it are taken as
-    /// groups of one channel, the channel that saves most first.
+    /// Upper bound of the weighted sum of these flows' rates, MB/s. As long as it lowers the bound, the flows of one
+    /// channel are grouped, the channel that lowers it most first.
     pub fn of(&mut self, flows: impl Iterator<Item = (Flow, f64)>) -> f64 {
         self.flows.clear();
         self.flows.extend(flows);
@@ -69,7 +69,7 @@ impl<'a> Bound<'a> {
         total
     }
 
-    /// Each flow's rate alone, by channel and in all.
+    /// Adds each flow's contention-free rate to its channels' sums; returns the total.
     fn enter(&mut self) -> f64 {
         for c in self.used.drain(..) {
             (self.sums[c as usize], self.heaviest[c as usize]) = (0.0, 0.0);
@@ -90,8 +90,8 @@ impl<'a> Bound<'a> {
     }
 }
 
-/// What no placement exceeds, weighted MB/s: half of what each node may send to and read from the best
-/// partners of a cluster, the best nodes with the heaviest clusters, clusters of each size by themselves.
+/// Upper bound of P_wbw over all placements, MB/s. Each node contributes half of what it can exchange with the best
+/// partners in a cluster; the best nodes are combined with the heaviest clusters, for each cluster size separately.
 pub(super) fn of_all_placements(problem: &Problem<'_>) -> f64 {
     let widest = problem.wide.first().map_or(0, |_| problem.size(0));
     let by_node: Vec<Vec<f64>> = (0..problem.nodes.len())
@@ -109,18 +109,18 @@ pub(super) fn of_all_placements(problem: &Problem<'_>) -> f64 {
     problem.runs().into_iter().map(of_run).sum::<f64>() + fixed(problem, &mut Bound::new(problem.channels))
 }
 
-/// What fixed clusters get at most, weighted.
+/// Upper bound of the weighted bandwidth of fixed clusters.
 pub(super) fn fixed(problem: &Problem<'_>, bound: &mut Bound<'_>) -> f64 {
     bound.of(fixed_flows(problem))
 }
 
-/// What fixed clusters have on the links, and what it counts for.
+/// The flows of fixed clusters, with their weights.
 pub(super) fn fixed_flows(problem: &Problem<'_>) -> impl Iterator<Item = (Flow, f64)> {
     let clusters = problem.fixed.iter().zip(&problem.fixed_flows);
     clusters.flat_map(|(c, flows)| flows.iter().map(|f| (*f, problem.clusters[*c].weight)))
 }
 
-/// `[k]`: half of what a node can exchange with any k others.
+/// `[k]`: half of what a node can exchange with any k others, at most.
 fn node(problem: &Problem<'_>, i: usize, widest: usize) -> Vec<f64> {
     let everyone: Set = if problem.nodes.len() == Set::BITS as usize {
         !0
@@ -138,8 +138,9 @@ fn node(problem: &Problem<'_>, i: usize, widest: usize) -> Vec<f64> {
     reads.iter().zip(sends).map(|(a, b)| (a + b) / 2.0).collect()
 }
 
-/// `[k]`: what the best k of these flows get together at most. Each is put down to the channel on its way that
-/// most of them share; of one channel's flows the fastest come first, and once it is full others add nothing.
+/// `[k]`: upper bound of the sum of the best k of these flows. Each flow is attributed to the channel on its route that
+/// most of them share. Of one channel's flows the fastest come first; once the channel is full, further flows add
+/// nothing.
 fn best_sums(channels: &Channels, flows: &[Flow], most: usize) -> Vec<f64> {
     let way = |f: &Flow| channels.way(f.reader, f.memory);
     let mut shared = vec![0u32; channels.capacity.len()];

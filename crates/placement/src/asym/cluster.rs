@@ -8,20 +8,20 @@ use nodewise_machine::NodeId;
 use nodewise_profile::ThreadId;
 use std::collections::BTreeMap;
 
-/// Two threads share data when what they share is at least this part of what either shares with its closest
-/// partner: a page that everybody reads does not make one cluster of all.
+/// Two threads share data if what they share is at least this part of what either shares with its closest partner, so
+/// that a page read by all threads does not join all of them in one cluster.
 const CLOSE: f64 = 0.1;
 
-/// Much goes from a thread to another node when it is at least this part of what each node would get if all it
-/// accesses, or what threads on its node access on average, was spread evenly.
+/// A thread's accesses to another node count as much traffic from this multiple of the average on: what each node would
+/// get if all accesses of the thread, or the mean over the threads on its node, were spread evenly.
 const MUCH: f64 = 0.5;
 
-/// Clusters of a page profile: threads of one application that share pages, directly or through others.
-/// `traffic[i]` is thread i of the matrix; those it does not know share nothing. Where they are now and their memory
-/// is left to be filled in.
+/// Clusters from a page profile: threads of one application that share pages, directly or through other threads.
+/// `traffic[i]` is thread i of the matrix; threads that the matrix lacks share nothing. The caller fills in the
+/// clusters' current nodes and memory.
 ///
-/// Clusters that fill less than a node share one with others of their application, so that as few nodes as
-/// can be are begun. When threads do not fit, nodes take more of them than they have CPUs, all alike.
+/// Clusters that fill less than a node share one with others of their application, so that as few nodes as possible are
+/// used. If threads do not fit, all nodes equally take more threads than they have CPUs.
 ///
 /// # Errors
 /// One line: no node for threads, or more applications than nodes.
@@ -52,14 +52,14 @@ pub fn clusters_from_sharing(
     pack_clusters(groups, traffic, None, places)
 }
 
-/// Clusters of counters, which tell how often each thread's CPU accesses each node (`accesses[thread][node]`, a
-/// second), with the paper's simplifying assumptions: (a) a thread may share data with any other of its
-/// application on its node; (b) where much goes from a CPU to another node, its thread may share data with any of
-/// its application there; and so may threads of two nodes that both access a third (Algorithm 1, line 1).
-/// `nodes[thread]` is where it runs; remote accesses are taken from the counters.
+/// Clusters from counters, which tell how often each thread's CPU accesses each node (`accesses[thread][node]`, per
+/// second), with the paper's simplifying assumptions: (a) a thread may share data with any other thread of its
+/// application on its node; (b) if there is much traffic from a CPU to another node, its thread may share data with any
+/// thread of its application there; and so may threads of two nodes that both access a third (Algorithm 1, line 1).
+/// `nodes[thread]` is where the thread runs; remote accesses are computed from the counters.
 ///
-/// A virtual node is what runs on a node: the nodes with most of a cluster's threads come first where they run on
-/// more than they need, and stragglers fill up.
+/// A virtual node holds the threads of one real node. If a cluster runs on more nodes than it needs, those with most of
+/// its threads become virtual nodes, and the other threads fill them up.
 ///
 /// # Errors
 /// As for [`clusters_from_sharing`].
@@ -70,7 +70,7 @@ pub fn clusters_from_counters(
     places: &[Place],
 ) -> Result<Vec<Cluster>, AsymError> {
     let mut traffic = traffic.to_vec();
-    // By application and node: a thread there, if any; how many are there; what they access.
+    // By application and node: one thread there, if any; the number of threads there; their accesses.
     let mut key: BTreeMap<(u32, usize), usize> = BTreeMap::new();
     let mut there: BTreeMap<(u32, usize), (f64, f64)> = BTreeMap::new();
     let mut groups = DisjointSets::new(traffic.len());
@@ -118,7 +118,7 @@ mod tests {
         applications.iter().enumerate().map(one).collect()
     }
 
-    /// Pages, each with who reads it how often.
+    /// Pages, each with its readers and their counts.
     fn sharing(threads: usize, pages: &[&[(u32, u64)]]) -> SharingMatrix {
         let entry = |(thread, reads): &(u32, u64)| Entry {
             reads: *reads,
@@ -230,7 +230,7 @@ mod tests {
         );
     }
 
-    /// Where threads of one application run; who shares with whom makes no difference.
+    /// The clusters of one application whose threads run on these nodes; which threads share data makes no difference.
     fn from(nodes: &[u32], cpus: usize) -> Vec<Cluster> {
         let nodes: Vec<NodeId> = nodes.iter().copied().map(NodeId).collect();
         let even = vec![vec![1.0; 8]; nodes.len()];
@@ -256,7 +256,7 @@ mod tests {
         let found = &from(&[1, 5, 1, 1, 1], 3)[0];
         assert_eq!((found.threads_of(0), found.threads_of(1)), (0..3, 3..5));
         assert_eq!((found.threads[4], found.on[4]), (4, NodeId(1)));
-        // All on one node that is one too few.
+        // All threads on one node, while two are needed.
         assert_eq!(from(&[7; 6], 3)[0].at, [7, 7].map(NodeId));
     }
 
@@ -278,7 +278,7 @@ mod tests {
         assert_eq!(clusters(&accesses), 2);
         accesses[3] = on(0, 20.0);
         assert_eq!(clusters(&accesses), 1);
-        // An idle one's few tell nothing.
+        // The few accesses of an idle thread are no evidence.
         accesses[3] = vec![0.5, 0.5, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0];
         assert_eq!(clusters(&accesses), 2);
     }

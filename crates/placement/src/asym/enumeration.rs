@@ -1,4 +1,4 @@
-//! Branch and bound over all placements that may be among the best.
+//! Branch and bound over all placements that may be among the best ones.
 //!
 //! Bandwidth depends on the sets of nodes, not on which of equally large clusters has which set. So sets are
 //! enumerated by descending bound, and assigned to clusters afterwards, the set of most bandwidth to the heaviest.
@@ -11,18 +11,19 @@ use std::ops::Range;
 /// Node sets for all multi-node clusters, and their bandwidth.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Arrangement {
-    /// By slot; those of equally large clusters may be exchanged.
+    /// By slot; sets of equally large clusters may be exchanged.
     pub sets: Vec<Set>,
     /// C_bw of each set.
     pub bandwidth: Vec<f64>,
-    /// What fixed clusters get, weighted.
+    /// Weighted bandwidth of fixed clusters.
     pub rest: f64,
     /// P_wbw when the heaviest clusters have the sets of most bandwidth.
     pub weighted: f64,
 }
 
 impl Arrangement {
-    /// Sorts the sets of each run by bandwidth, as its clusters are by weight: no exchange is worth more.
+    /// Sorts the sets of each run by bandwidth, as the run's clusters are sorted by weight: no other assignment has a
+    /// higher objective.
     pub fn new(problem: &Problem<'_>, sets: &[Set], bandwidth: &[f64]) -> Self {
         let mut order: Vec<usize> = (0..sets.len()).collect();
         for run in problem.runs() {
@@ -65,13 +66,13 @@ pub(super) struct Enumeration<'a> {
     /// By slot: the most that all slots after its run can add.
     beyond: Vec<f64>,
     fixed: f64,
-    /// Placements are kept from this share of the best on, 0 to 1.
+    /// Placements are kept if their objective is at least this share of the best, 0 to 1.
     keep: f64,
     best: f64,
     kept: Vec<Arrangement>,
     sets: Vec<Set>,
     bandwidth: Vec<f64>,
-    /// Branches that may still be taken.
+    /// Number of branches that may still be taken.
     effort: usize,
 }
 
@@ -79,14 +80,14 @@ pub(super) struct Enumeration<'a> {
 pub(super) struct Enumerated {
     /// Arrangements within `keep` of the best; the known ones given at the start included.
     pub kept: Vec<Arrangement>,
-    /// Whether nothing of interest is missing.
+    /// Whether all arrangements that were asked for were found.
     pub complete: bool,
     /// Classes whose bandwidth was computed.
     pub computed: usize,
 }
 
 impl<'a> Enumeration<'a> {
-    /// `None` where there are too many sets of the sizes asked for.
+    /// `None` if there are too many sets of the clusters' sizes.
     pub fn new(problem: &'a Problem<'a>, most_sets: f64) -> Option<Self> {
         let runs = problem.runs();
         let nodes = problem.nodes.len();
@@ -126,8 +127,8 @@ impl<'a> Enumeration<'a> {
         })
     }
 
-    /// Enumerates everything from `keep` of the best on, in `effort` branches at most. With `keep` 1 only what is better
-    /// than all `known` ones.
+    /// Enumerates everything that reaches `keep` of the best, in at most `effort` branches. With `keep` 1, only
+    /// arrangements better than all `known` ones.
     pub fn run(mut self, keep: f64, known: Vec<Arrangement>, effort: usize) -> Enumerated {
         (self.keep, self.effort) = (keep, effort);
         self.best = known.iter().map(|a| a.weighted).fold(0.0, f64::max);
@@ -140,12 +141,12 @@ impl<'a> Enumeration<'a> {
         }
     }
 
-    /// The objective from which arrangements are kept, less rounding.
+    /// The objective that an arrangement must reach to be kept, with a margin for rounding.
     fn threshold(&self) -> f64 {
         self.best * self.keep * (1.0 - 1e-9)
     }
 
-    /// Whether a branch with this bound must be followed: with `keep` 1 only if it may be better than the best.
+    /// Whether a branch with this bound must be followed; with `keep` 1, only if it may be better than the best.
     fn promises(&self, bound: f64) -> bool {
         if self.keep < 1.0 {
             bound >= self.threshold()
@@ -154,7 +155,7 @@ impl<'a> Enumeration<'a> {
         }
     }
 
-    /// Enumerates sets for this slot and all after it; false when the effort was spent.
+    /// Enumerates sets for this slot and all after it; false once the effort is spent.
     fn descend(&mut self, slot: usize, from: usize, taken: Set, bound: f64) -> bool {
         let Some(run) = self.runs.iter().position(|r| r.contains(&slot)) else {
             self.take();
@@ -163,7 +164,7 @@ impl<'a> Enumeration<'a> {
         let weights: f64 = (slot..self.runs[run].end).map(|s| self.problem.weight(s)).sum();
         for index in from..self.candidates[run].len() {
             let (highest, set) = self.candidates[run][index];
-            // Later sets of this run are bounded no higher.
+            // Later sets of this run have no higher bounds.
             if !self.promises(bound + weights * highest + self.beyond[slot]) {
                 return true;
             }

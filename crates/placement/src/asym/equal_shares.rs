@@ -7,19 +7,20 @@ use super::problem::Problem;
 use super::state::State;
 use nodewise_machine::{Flow, NodeId};
 
-/// Channel look-ups here that take as long as one channel crossing of the max-min fair computation: converts effort.
+/// Number of channel look-ups here that take as long as one channel crossing of the max-min fair computation; converts
+/// effort.
 const FASTER: usize = 12;
 
 /// Load and share of every channel, updated incrementally as nodes are exchanged.
 pub(super) struct EqualShares<'a> {
     problem: &'a Problem<'a>,
-    /// `width` channels for each way between free nodes, `[(reader * nodes + memory) * width]` by position; shorter
-    /// ways end with one that all flows may use.
+    /// `width` channels for each route between free nodes, `[(reader * nodes + memory) * width]` by position; shorter
+    /// routes are padded with a channel that never limits.
     assignment_count: Vec<u32>,
     width: usize,
     /// The channels of each flow of each fixed cluster.
     fixed: Vec<Vec<Vec<u32>>>,
-    /// MB/s by channel; last the one that is wide enough for all.
+    /// MB/s by channel; the last one is the padding channel, wide enough for all flows.
     capacity: Vec<f64>,
     /// Number of flows by channel; `share` is the rate of each, MB/s.
     load: Vec<u32>,

@@ -10,16 +10,16 @@ use crate::formulas::mix;
 use nodewise_machine::{Filling, Flow};
 use std::collections::HashMap;
 
-/// The bandwidth of sets of nodes, each class computed once.
+/// Computes the bandwidth of sets of nodes, once for each equivalence class.
 #[derive(Debug)]
 pub(super) struct Classes<'a> {
     problem: &'a Problem<'a>,
     filling: Filling<'a>,
     known: HashMap<u64, Vec<(u64, f64)>>,
     flows: Vec<Flow>,
-    /// By cluster: where its flows end. Slots first, then fixed clusters.
+    /// By cluster: the end of its flows. Slots first, then fixed clusters.
     ends: Vec<usize>,
-    /// By channel: how many flows, what they would get alone, its colour.
+    /// By channel: the number of its flows, the sum of their contention-free rates, and its colour.
     channels: Vec<Channel>,
     used: Vec<u32>,
     flow_colours: Vec<u64>,
@@ -31,7 +31,7 @@ pub(super) struct Classes<'a> {
 struct Channel {
     flows: u32,
     alone: f64,
-    /// Whether it may hold anyone back.
+    /// Whether it may limit any flow.
     binds: bool,
     colour: u64,
 }
@@ -52,12 +52,12 @@ impl<'a> Classes<'a> {
         }
     }
 
-    /// How many classes were computed.
+    /// Number of classes whose bandwidth was computed.
     pub fn computed(&self) -> usize {
         self.known.len()
     }
 
-    /// C_bw by slot, then by fixed cluster, where the slots have these sets.
+    /// C_bw by slot, then by fixed cluster, with these sets in the slots.
     pub fn bandwidth(&mut self, sets: &[Set], bandwidth: &mut Vec<f64>) {
         self.enter(sets);
         self.start_colours();
@@ -94,7 +94,8 @@ impl<'a> Classes<'a> {
         }
     }
 
-    /// A flow starts as what it would get alone, its cluster as its size or, where fixed, as itself.
+    /// The initial colour of a flow is its contention-free rate; that of a cluster is its size or, if it is fixed, its
+    /// identity.
     fn start_colours(&mut self) {
         let channels = self.problem.channels;
         self.used
@@ -124,7 +125,7 @@ impl<'a> Classes<'a> {
         });
     }
 
-    /// One round; whether a colour split, so that others may.
+    /// One round of refinement; whether any colour was split, so that another round may split more.
     fn refine(&mut self) -> bool {
         self.colour_clusters();
         if self.used.is_empty() {
@@ -162,7 +163,7 @@ impl<'a> Classes<'a> {
         self.colours() > before
     }
 
-    /// A cluster is what it was, and what its flows are.
+    /// A cluster's new colour combines its old one with those of its flows.
     fn colour_clusters(&mut self) {
         let mut begin = 0;
         for (end, cluster) in self.ends.iter().zip(&mut self.cluster_colours) {

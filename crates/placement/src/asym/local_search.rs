@@ -17,14 +17,15 @@ use std::ops::Range;
 
 /// Local optima of the pairwise sum that are kept.
 const STARTS: usize = 4;
-/// On the equal-shares approximation, from the best placement so far.
+/// Simulated annealing on the equal-shares approximation, from the best placement so far.
 const ANNEALING: Annealing = Annealing {
     effort_share: 0.3,
     start_temperature: 0.8,
     end_temperature: 0.02,
     exact: false,
 };
-/// On the max-min fair bandwidth, from the best placement so far. The rest of the effort is for hill climbing.
+/// Simulated annealing on the max-min fair bandwidth, from the best placement so far. The rest of the effort is for
+/// hill climbing.
 const EXACT_ANNEALING: Annealing = Annealing {
     effort_share: 0.15,
     start_temperature: 0.5,
@@ -58,7 +59,7 @@ pub(super) struct LocalSearch<'a> {
     random: SplitMix,
     /// Effort left, in channels crossed by flows.
     pub effort: usize,
-    /// Stops at this objective: the upper bound, less rounding.
+    /// The search stops at this objective: the upper bound, with a margin for rounding.
     enough: f64,
     /// Placements whose max-min fair bandwidth was computed.
     pub computed: usize,
@@ -131,7 +132,7 @@ impl<'a> LocalSearch<'a> {
         for nth in 0.. {
             let mut state = self.pairwise.greedy_start(nth, &mut self.random);
             self.pairwise.hill_climb(&mut state);
-            // Summing over all pairs costs effort too.
+            // The sum over all pairs counts towards the effort, too.
             self.effort = self.effort.saturating_sub(state.owner.len().pow(2));
             let objective = self.value(&state);
             if found.iter().all(|(w, _)| *w != objective) {

@@ -1,4 +1,5 @@
-//! Assigns nodes to virtual nodes, given a set of nodes for each cluster; virtual nodes stay where they are if they can.
+//! Assigns nodes to virtual nodes, given a set of nodes for each cluster; virtual nodes keep their current nodes if
+//! possible.
 
 use super::enumeration::Arrangement;
 use super::problem::{Problem, members};
@@ -30,7 +31,8 @@ pub(super) fn placement(
     NodePlacement { places }
 }
 
-/// Single-node clusters stay if their node is left; of several on one node the one with most memory there does.
+/// Single-node clusters keep their node if it is left over; of several on one node, the one with most memory there
+/// does.
 fn assign_single_nodes(problem: &Problem<'_>, mut left: Vec<NodeId>, places: &mut [Vec<NodeId>]) {
     let clusters = problem.clusters;
     let here = |c: &usize| clusters[*c].at.first().copied();

@@ -51,7 +51,7 @@ pub(super) fn pack_clusters(
     if applications > nodes {
         return Err(too_few(applications, nodes));
     }
-    // Fewer nodes are needed the more threads each takes.
+    // The more threads a node takes, the fewer nodes are needed.
     let takes: Vec<usize> =
         (typical_capacity(places)..=traffic.len().max(typical_capacity(places))).collect();
     let needed = |takes: usize| -> usize { first_fit(&groups, takes).iter().map(|c| c.nodes).sum() };
@@ -163,7 +163,7 @@ fn ends(virtual_nodes: &[Vec<usize>]) -> Vec<usize> {
     virtual_nodes.iter().scan(0, sum).collect()
 }
 
-/// The node that most of these threads run on.
+/// The node on which most of these threads run.
 fn majority_node(threads: &[usize], on: &[NodeId]) -> NodeId {
     let mut counts: BTreeMap<NodeId, usize> = BTreeMap::new();
     threads

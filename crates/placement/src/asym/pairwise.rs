@@ -1,14 +1,14 @@
-//! A cheap objective for local search: the weighted sum, over all pairs of nodes of each cluster, of what the two would
-//! exchange without contention.
+//! A cheap objective for local search: the weighted sum, over all pairs of nodes in each cluster, of the bandwidth
+//! between the two without contention.
 
 use super::problem::Problem;
 use super::state::State;
 use crate::formulas::SplitMix;
 use nodewise_machine::{Channels, Flow, NodeId};
 
-/// A candidate exchange is chosen among 1 + nodes / `RIVALS` random partners.
+/// A candidate exchange is the best of 1 + nodes / `RIVALS` random partners.
 const RIVALS: usize = 8;
-/// Partners that hill climbing tries for a node.
+/// Number of partners that hill climbing tries for a node.
 const PARTNERS: usize = 16;
 
 /// A flow's contention-free rate, MB/s: the harmonic sum of its channels' capacities, so that long routes, which take up
@@ -18,7 +18,8 @@ fn solo_rate(channels: &Channels, flow: &Flow) -> f64 {
     1.0 / way.map(|c| 1.0 / channels.capacity[*c as usize]).sum::<f64>()
 }
 
-/// The pairwise sum. Slots are those of the problem, and one more for nodes that no wide cluster has.
+/// The pairwise sum. There is a slot for each slot of the problem, and one more for nodes that no multi-node cluster
+/// has.
 pub(super) struct PairwiseSum<'a> {
     problem: &'a Problem<'a>,
     /// `[a * nodes + b]`: contention-free rate between two nodes, both directions, MB/s.
@@ -46,8 +47,9 @@ impl<'a> PairwiseSum<'a> {
         }
     }
 
-    /// A greedy start: each cluster in turn grows from one node, by the node that exchanges most with those it has. The
-    /// first start (`nth` 0) begins at the best-connected node, later ones at random nodes, and from 2 on in random order.
+    /// A greedy start: clusters grow one after the other from one node, by the node with most bandwidth to those that
+    /// the cluster has. The first start (`nth` 0) begins at the best-connected node, later ones at random nodes, and
+    /// from the third on clusters grow in random order.
     pub fn greedy_start(&self, nth: usize, random: &mut SplitMix) -> State {
         let n = self.problem.nodes.len();
         let mut left: Vec<usize> = (0..n).collect();
@@ -85,7 +87,7 @@ impl<'a> PairwiseSum<'a> {
         self.pairs[a * self.problem.nodes.len() + b]
     }
 
-    /// `[node * slots + slot]`: what a node exchanges with the nodes of a slot.
+    /// `[node * slots + slot]`: the bandwidth between a node and the nodes of a slot.
     pub fn gains(&self, state: &State) -> Vec<f64> {
         let of = |node: usize| {
             let slots = state.slots.iter();
@@ -94,7 +96,7 @@ impl<'a> PairwiseSum<'a> {
         (0..state.owner.len()).flat_map(of).collect()
     }
 
-    /// What exchanging two nodes adds to the pairwise sum.
+    /// The change of the pairwise sum by an exchange of two nodes.
     fn gain(&self, state: &State, gains: &[f64], a: usize, b: usize) -> f64 {
         let width = self.weights.len();
         let (s, t) = (state.slot(a), state.slot(b));
@@ -114,7 +116,7 @@ impl<'a> PairwiseSum<'a> {
         }
     }
 
-    /// Hill climbing on the pairwise sum until it grows by rounding only; as many rounds as nodes at most.
+    /// Hill climbing on the pairwise sum until it grows by rounding errors only, with at most as many rounds as nodes.
     pub fn hill_climb(&self, state: &mut State) {
         let n = state.owner.len();
         let mut gains = self.gains(state);

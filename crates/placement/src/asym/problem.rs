@@ -4,10 +4,10 @@ use super::bandwidth::pairs;
 use super::{AsymError, Cluster, Place, distinct};
 use nodewise_machine::{Channels, Flow, NodeId};
 
-/// Weights beyond this would drown others in rounding.
+/// Larger weights would make other clusters vanish in rounding errors.
 const HEAVIEST: f64 = 1e12;
 
-/// Nodes by their position among the free ones.
+/// A set of nodes, as a bit set of their positions among the free nodes.
 pub(super) type Set = u128;
 
 /// The positions in a set, ascending.
@@ -19,13 +19,13 @@ pub(super) fn members(mut set: Set) -> impl Iterator<Item = usize> + Clone {
     })
 }
 
-/// Clusters of more than one node, each of which is to get a set of the free nodes. Where those of one node
-/// are makes no difference to bandwidth: they take what is left.
+/// Assigns to each cluster of more than one node a set of the free nodes. The places of single-node clusters do not
+/// affect bandwidth: they get the nodes that are left.
 #[derive(Debug)]
 pub(super) struct Problem<'a> {
     pub channels: &'a Channels,
     pub clusters: &'a [Cluster],
-    /// Nodes that no fixed cluster has, ascending.
+    /// Nodes that no fixed cluster uses, ascending.
     pub nodes: Vec<NodeId>,
     /// Clusters of several nodes: larger ones first, of equally large ones the heavier first.
     pub wide: Vec<usize>,
@@ -33,9 +33,9 @@ pub(super) struct Problem<'a> {
     pub narrow: Vec<usize>,
     /// Clusters that must stay where they are.
     pub fixed: Vec<usize>,
-    /// The nodes of each of those, each once.
+    /// The distinct nodes of each fixed cluster.
     pub fixed_nodes: Vec<Vec<NodeId>>,
-    /// What each of those has on the links.
+    /// The flows of each fixed cluster.
     pub fixed_flows: Vec<Vec<Flow>>,
 }
 
@@ -112,7 +112,7 @@ impl<'a> Problem<'a> {
         }
     }
 
-    /// Nodes must be the machine's: one may have come since it was described.
+    /// Checks that the machine's description has all nodes: one may have been added since it was written.
     fn check_known(&self) -> Result<(), AsymError> {
         let known = self.channels.node_count();
         let stands = self.clusters.iter().flat_map(Cluster::occupied_nodes);
@@ -130,7 +130,7 @@ impl<'a> Problem<'a> {
         }
     }
 
-    /// Every pair of nodes that data may cross must be joined.
+    /// Checks that links join every pair of nodes between which data may flow.
     fn check_connected(&self) -> Result<(), AsymError> {
         let any = |_: &()| !self.wide.is_empty();
         let free = Some(()).filter(any).into_iter().flat_map(|()| pairs(&self.nodes));
@@ -158,7 +158,7 @@ impl<'a> Problem<'a> {
         self.clusters[self.wide[slot]].nodes
     }
 
-    /// What its bandwidth counts for.
+    /// The weight of the bandwidth of the cluster in this slot.
     pub fn weight(&self, slot: usize) -> f64 {
         self.clusters[self.wide[slot]].weight
     }
@@ -186,7 +186,8 @@ impl<'a> Problem<'a> {
         })
     }
 
-    /// The same where clusters of one size are not told apart, and those of one node left out.
+    /// The number of partitions of nodes into sets, without distinguishing clusters of equal size, and without
+    /// single-node clusters.
     pub fn partitions(&self) -> f64 {
         let mut left = self.nodes.len();
         let mut all = 1.0;
@@ -199,7 +200,7 @@ impl<'a> Problem<'a> {
         all
     }
 
-    /// What the nodes of a set read from each other.
+    /// The flows between the nodes of a set: each node reads from each other one.
     pub fn flows_of(&self, set: Set) -> impl Iterator<Item = Flow> + '_ {
         members(set).flat_map(move |r| {
             let others = members(set).filter(move |m| *m != r);
@@ -211,8 +212,8 @@ impl<'a> Problem<'a> {
     }
 }
 
-/// The nodes with a CPU for each thread that may come, if those are enough: where CPUs are missing, threads go
-/// only when they have to.
+/// The nodes with enough CPUs for every virtual node, if there are enough of them; otherwise all nodes. Nodes with
+/// fewer CPUs are used only if they have to be.
 fn roomy(places: Vec<Place>, clusters: &[Cluster]) -> Vec<NodeId> {
     let moving = || clusters.iter().filter(|c| !c.fixed && c.nodes > 0);
     let most = moving()
@@ -225,7 +226,7 @@ fn roomy(places: Vec<Place>, clusters: &[Cluster]) -> Vec<NodeId> {
     kept.map(|p| p.node).collect()
 }
 
-/// How many sets of `k` there are among `n`.
+/// The number of sets of `k` among `n` (binomial coefficient).
 pub(super) fn choose(n: usize, k: usize) -> f64 {
     (0..k)
         .map(|i| n.saturating_sub(i) as f64 / (i + 1) as f64)

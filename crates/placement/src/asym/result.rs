@@ -8,7 +8,7 @@ use super::set_assignment::{SetAssignments, assignment_count, least_moved_assign
 use nodewise_machine::NodeId;
 use std::cmp::Reverse;
 
-/// Up to this many good placements are all compared for the memory that they move.
+/// Up to this number of good placements, all are compared by the memory that they move.
 const COMPARED: f64 = 20_000.0;
 
 /// How many placements exist and how many were evaluated.
@@ -16,7 +16,7 @@ const COMPARED: f64 = 20_000.0;
 pub struct Counts {
     /// Placements that differ in which nodes a cluster has: N! / (∏ n! · (N − ∑ n)!).
     pub possible: f64,
-    /// Of these, this many had their bandwidth computed, each for its whole class of equals.
+    /// The number of these whose bandwidth was computed, each of which stands for its class of equal placements.
     pub evaluated: f64,
 }
 
@@ -26,8 +26,8 @@ impl Counts {
         Self { possible, evaluated }
     }
 
-    /// The share of computations saved, 0 to 1 (AsymSched 4.3: 67 to 99 %): the others are equal to one that was
-    /// computed, obviously bad, or out of reach of the effort.
+    /// The share of computations saved, 0 to 1 (AsymSched 4.3: 67 to 99 %). The other placements are equal to one that
+    /// was computed, obviously bad, or beyond the effort.
     #[must_use]
     pub fn saved(&self) -> f64 {
         if self.possible > 0.0 {
@@ -59,7 +59,7 @@ pub struct SearchResult<'a> {
 }
 
 impl SearchResult<'_> {
-    /// The P_wbw from which on a placement is good enough, MB/s: 90 % of the best by default (AsymSched 4.2, step 3).
+    /// The smallest P_wbw of a good placement, MB/s: 90 % of the best by default (AsymSched 4.2, step 3).
     #[must_use]
     pub fn good_enough(&self) -> f64 {
         self.weighted * self.keep
@@ -75,8 +75,8 @@ impl SearchResult<'_> {
         }
     }
 
-    /// The good placements with their P_wbw, lazily. Single-node clusters are where they move least memory; none is
-    /// missing if [`SearchResult::all_good_known`].
+    /// The good placements with their P_wbw, as a lazy iterator. Single-node clusters are placed so that they move
+    /// least memory. The iterator is complete if [`SearchResult::all_good_known`].
     pub fn good(&self) -> impl Iterator<Item = (NodePlacement, f64)> + '_ {
         let runs = self.problem.runs();
         let least = self.good_enough() * (1.0 - 1e-9);
@@ -92,8 +92,8 @@ impl SearchResult<'_> {
         })
     }
 
-    /// The good placement that moves least memory (of equals the one with highest P_wbw), with its P_wbw. Where there are
-    /// too many to compare, a hill-climbed one that moves little.
+    /// The good placement that moves least memory (among equals the one with the highest P_wbw), with its P_wbw. If
+    /// there are too many to compare, one found by hill climbing that moves little.
     #[must_use]
     pub fn least_moved(&self) -> (NodePlacement, f64) {
         if let Some(current) = self.current() {

@@ -12,10 +12,10 @@ use nodewise_machine::Channels;
 /// Parameters of a search.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Options {
-    /// Placements are good from this share of the best on, 0 to 1: 0.9 (AsymSched 4.2, step 3).
+    /// A placement is good if it has at least this share of the best P_wbw, 0 to 1: 0.9 (AsymSched 4.2, step 3).
     pub keep: f64,
-    /// How long to look where not everything can be looked at: channels crossed by flows whose rates are computed.
-    /// `None` keeps to what is allowed for a decision: 10 ms on 16 nodes, 100 ms on 64.
+    /// Effort of a search that cannot be exhaustive, in channels crossed by flows whose rates are computed. `None`: the
+    /// limit for a decision, which is 10 ms on 16 nodes and 100 ms on 64.
     pub effort: Option<usize>,
     /// Seed of the random numbers of local search.
     pub seed: u64,
@@ -31,12 +31,12 @@ impl Default for Options {
     }
 }
 
-/// Up to this many partitions of nodes are all enumerated (eight nodes have 840 at most).
+/// Up to this number of partitions of nodes, all are enumerated (eight nodes have at most 840).
 const FEW: f64 = 2_000.0;
 /// Largest number of sets of one size for which branch and bound is tried.
 const MOST_SETS: f64 = 600.0;
 
-/// What a decision may spend, so that it takes 10 ms at most on 16 nodes and 100 ms on 64.
+/// The effort of a decision, such that it takes at most 10 ms on 16 nodes and 100 ms on 64.
 fn decision_effort(nodes: usize) -> usize {
     700 * (nodes + 4).pow(2)
 }
@@ -47,8 +47,8 @@ fn decision_effort(nodes: usize) -> usize {
 /// local search finds, with a bound on what it may have missed.
 ///
 /// # Errors
-/// One line: more clusters than nodes, no node left, nodes that no links join or that the machine does not have, a
-/// weight or a share that is none.
+/// One line: more clusters than nodes, no node left, nodes that no links join or that the machine does not have, an
+/// invalid weight or share.
 pub fn search<'a>(
     channels: &'a Channels,
     places: &[Place],
@@ -87,7 +87,7 @@ pub(super) fn found<'a>(problem: Problem<'a>, few: bool, options: &Options) -> S
             upper_bound.max(best.weighted)
         },
         exact: found.complete,
-        // Where only the best is good, equals are not looked for.
+        // If only the best placements are good, equal ones are not enumerated.
         all_good_known: few && options.keep < 1.0,
         counts: Counts::new(problem.possible(), found.computed),
         kept: found.kept,
@@ -96,13 +96,13 @@ pub(super) fn found<'a>(problem: Problem<'a>, few: bool, options: &Options) -> S
     }
 }
 
-/// Exhaustive search; with the upper bound.
+/// Exhaustive search. Returns its result and the upper bound.
 fn everything(problem: &Problem<'_>, options: &Options) -> (Enumerated, f64) {
     let all = Enumeration::new(problem, f64::INFINITY).expect("any number of sets");
     (all.run(options.keep, Vec::new(), usize::MAX), f64::INFINITY)
 }
 
-/// Local search, then branch and bound on what may be better.
+/// Local search, followed by branch and bound for anything better.
 fn most(problem: &Problem<'_>, options: &Options) -> (Enumerated, f64) {
     let nodes = problem.nodes.len();
     let effort = options.effort.unwrap_or(decision_effort(nodes));

@@ -2,13 +2,13 @@
 
 use nodewise_machine::NodeId;
 
-/// Which slot has which nodes; nodes are positions among the free nodes of the problem.
+/// The nodes of each slot; nodes are positions among the free nodes of the problem.
 #[derive(Clone, Debug)]
 pub(super) struct State {
     pub slots: Vec<Vec<usize>>,
     /// The same nodes as node numbers.
     pub nodes: Vec<Vec<NodeId>>,
-    /// By node: its slot and its index in the slot.
+    /// By node: its slot, and its index in the slot.
     pub owner: Vec<(usize, usize)>,
 }
 

@@ -11,8 +11,8 @@ pub struct ThreadTraffic {
     pub remote: f64,
 }
 
-/// A cluster's weight by its remote accesses a second: log(1 + C_rbw), which keeps large differences and plays
-/// down small ones (AsymSched 4.2, step 1; the paper's log C_rbw has no value at none).
+/// A cluster's weight by its remote accesses per second: log(1 + C_rbw), which preserves large differences and reduces
+/// small ones (AsymSched 4.2, step 1; the paper's log C_rbw is undefined for 0).
 #[must_use]
 pub fn weight(remote: f64) -> f64 {
     remote.max(0.0).ln_1p()

@@ -6,13 +6,12 @@ use super::{ByHome, HomePolicy, HomeView, Judgement, Made, Out, RemoteOnly, Resi
 use nodewise_machine::Machine;
 use nodewise_profile::PageNumber;
 
-/// "A flexible threshold […] with the ability of being automatically modified during the run" (ARS 4,
-/// their next step), from nothing but what a home sees itself: a page that it sent away and that is its
-/// own again was sent in error.
+/// "A flexible threshold […] with the ability of being automatically modified during the run" (ARS 4, future work),
+/// computed only from what a home sees itself: if a page that it sent away is on the home again, sending it was an
+/// error.
 ///
-/// In an interval in which more than a twentieth of what was sent away lately came back, the threshold
-/// rises by a quarter; in one in which nothing did, it sinks by a twentieth: slowly down, fast up, as
-/// congestion is avoided in networks.
+/// If more than a twentieth of the pages sent recently came back in an interval, the threshold rises by a quarter; if
+/// none did, it falls by a twentieth. This is slow decrease and fast increase, as in congestion control of networks.
 #[derive(Clone, Copy, Debug)]
 pub struct Adaptive {
     window: Window,
@@ -24,19 +23,19 @@ pub struct Adaptive {
 const RISE: f64 = 1.25;
 const SINK: f64 = 0.95;
 const TOLERATED: f64 = 0.05;
-/// Intervals after which a page that stayed away was sent rightly.
+/// Number of intervals after which a page that has not come back counts as sent correctly.
 const REMEMBERED: u64 = 16;
 
-/// What one home knows of its own past.
+/// A home's own history.
 pub struct Home {
     threshold: f64,
     now: u64,
-    /// Pages sent away with the interval of it, ascending by page.
+    /// Pages sent away, each with the interval of that, ascending by page.
     sent: Vec<(PageNumber, u64)>,
 }
 
-/// `adaptive:out-u` judges pages alone. It starts at ARS's 2 and stays between `least` (1.5: pages that
-/// two of three remote nodes use alike stay) and just below what can still be exceeded.
+/// `adaptive:out-u` judges each page alone. The threshold starts at ARS's 2 and stays between `least` (1.5: pages that
+/// two of three remote nodes use equally stay) and just below the largest value that can be exceeded.
 pub(super) fn make(p: &mut Parameters<'_>, machine: &Machine) -> Made {
     let alone = match p.bare() {
         None | Some("out-w") => false,
@@ -63,7 +62,7 @@ pub(super) fn make(p: &mut Parameters<'_>, machine: &Machine) -> Made {
 }
 
 impl Adaptive {
-    /// Starts at a threshold and keeps it within bounds.
+    /// A policy whose threshold begins at `start` and stays within bounds.
     #[must_use]
     pub fn new(window: Window, start: f64, least: f64, most: f64) -> Self {
         Self {
@@ -82,13 +81,13 @@ impl Home {
         self.threshold
     }
 
-    /// Looks for what was sent away among the pages that are here; returns the share that came back.
+    /// Looks for pages that were sent away among those on this home; returns the share that came back.
     fn returned(&mut self, residents: &mut Residents<'_>) -> Option<f64> {
         let (now, all) = (self.now, self.sent.len());
         let mut back = 0;
         self.sent.retain(|(page, when)| {
             let here = residents.seek(*page);
-            // What is still here one interval later was held back, not sent.
+            // A page that is still here one interval later was held back by the controller, not sent.
             back += usize::from(here && *when < now);
             !here && when + REMEMBERED > now
         });

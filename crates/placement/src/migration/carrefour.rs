@@ -6,14 +6,14 @@ use super::view::Propose;
 use super::{Made, Observed, Whole, WholePolicy};
 use nodewise_machine::Machine;
 
-/// Migration and interleaving of Carrefour (Dashti et al., ASPLOS 2013, 3.2; "dynamic migration" of
-/// `AsymSched` 4.1), without its replication: each is on only while the program as a whole needs it.
+/// Migration and interleaving of Carrefour (Dashti et al., ASPLOS 2013, 3.2; "dynamic migration" in AsymSched 4.1),
+/// without its replication. Each of the two is active only while the program as a whole needs it.
 #[derive(Clone, Copy, Debug)]
 pub struct Carrefour {
-    /// Pages of one node are moved to it while less than this share of accesses is local.
+    /// Pages accessed by one node are moved to it while the local share of accesses is less than this.
     pub local: f64,
-    /// Pages of several are spread while the load of controllers varies more than this: standard
-    /// deviation over mean.
+    /// Pages of several nodes are spread while the imbalance of controllers' load exceeds this: standard deviation over
+    /// mean.
     pub imbalance: f64,
 }
 

@@ -5,7 +5,7 @@ use super::{Observed, Reason};
 use nodewise_machine::NodeId;
 use std::cmp::Reverse;
 
-/// Whole numbers of accesses to one page, for policies that see all of them.
+/// Exact counts of accesses to one page, for policies that see all accesses.
 #[derive(Clone, Copy)]
 pub(super) struct Counts<'a> {
     by_node: &'a [u64],
@@ -43,12 +43,12 @@ impl<'a> Counts<'a> {
         self.by_node.iter().sum()
     }
 
-    /// Nodes that access it.
+    /// The number of nodes that access it.
     pub(super) fn accessing(&self) -> usize {
         self.by_node.iter().filter(|c| **c > 0).count()
     }
 
-    /// The node with the most accesses, its home among equals, else the lowest-numbered.
+    /// The node with the most accesses; among equals the page's home, else the node with the lowest number.
     pub(super) fn dominant(&self) -> NodeId {
         let (mut best, mut most) = (self.home, self.local());
         for (node, &count) in (0..).zip(self.by_node) {
@@ -59,13 +59,13 @@ impl<'a> Counts<'a> {
         best
     }
 
-    /// The same among some nodes.
+    /// The dominant node among those that `among` selects.
     pub(super) fn most(&self, among: impl Fn(NodeId) -> bool) -> Option<NodeId> {
         let nodes = (0..self.by_node.len() as u32).map(NodeId).filter(|n| among(*n));
         nodes.max_by_key(|n| (self.of(*n), *n == self.home, Reverse(*n)))
     }
 
-    /// For going to a node that had to have more than `against`.
+    /// The reason for a move to a node that needed more than `against` accesses.
     pub(super) fn reason(&self, to: NodeId, against: f64) -> Reason {
         Reason {
             to_count: self.of(to) as f64,
@@ -76,7 +76,7 @@ impl<'a> Counts<'a> {
         }
     }
 
-    /// For going where pages that nobody owns are spread.
+    /// The reason for a move of a shared page to the node where it is spread.
     pub(super) fn spreading(&self, to: NodeId, against: f64) -> Reason {
         Reason {
             regardless: true,

@@ -1,10 +1,10 @@
-//! ARS's algorithms as the paper writes them, page by page, against the policies that sweep.
+//! ARS's algorithms as the paper defines them, page by page, to check the policies, which compute sliding sums.
 
-use super::laws::{NODES, Pages, any_pages, policy};
+use super::properties::{NODES, Pages, any_pages, policy};
 use super::*;
 use proptest::prelude::*;
 
-/// Σ W·C of page `i` from a node, over pages near by that `of` picks; in units of 1 / (radius + 1).
+/// Σ W·C of page `i` from a node, over the nearby pages that `of` selects, in units of 1 / (radius + 1).
 fn relative(pages: &Pages, i: usize, node: usize, radius: u64, of: impl Fn(&NodeId) -> bool) -> u128 {
     let number = |j: usize| pages.page(j).0;
     let near = (0..pages.len()).filter(|j| number(*j).abs_diff(number(i)) <= radius && of(&pages.home(*j)));
@@ -16,7 +16,8 @@ fn relative(pages: &Pages, i: usize, node: usize, radius: u64, of: impl Fn(&Node
     near.map(weigh).sum()
 }
 
-/// Out-U and Out-W with a threshold of 2, with and without local accesses: (index, node) of what moves.
+/// Out-U and Out-W with a threshold of 2, with and without local accesses. Returns (index, node) of the pages that
+/// move.
 fn outward(pages: &Pages, radius: u64, local: bool) -> Vec<(usize, usize)> {
     let judge = |i: usize| {
         let home = pages.home(i);
@@ -64,7 +65,7 @@ fn decided(name: &str, pages: &Pages) -> Vec<(usize, usize)> {
 proptest! {
     #[test]
     fn sweeping_decides_as_the_paper_defines(pages in any_pages(), radius in 0u64..40, factor in prop_oneof![Just(1), Just(1 << 30)]) {
-        // Large counts are summed up in other numbers than small ones.
+        // Large counts are summed in another number type than small ones.
         let pages = pages.times(factor);
         let name = |text: &str| format!("{text}:window={radius}");
         prop_assert_eq!(decided(&name("out-w"), &pages), outward(&pages, radius, false));

@@ -6,15 +6,15 @@ use super::view::Propose;
 use super::{Made, Observed, Whole, WholePolicy};
 use nodewise_machine::Machine;
 
-/// To the node with the most accesses, if they exceed the home's by the hysteresis.
+/// Moves a page to the node with the most accesses if they exceed those of the home by the hysteresis.
 #[derive(Clone, Copy, Debug)]
 pub struct Dominant {
-    /// A share of the home's accesses: 0.5 asks for half as many again.
+    /// A share of the home's accesses: with 0.5, the other node needs one and a half times as many.
     pub hysteresis: f64,
 }
 
-/// Half as many again: of 16 samples of a page that two nodes use alike, fewer than 10 come from the
-/// other one in three of four cases.
+/// The default is 0.5: of 16 samples of a page that two nodes use equally, fewer than 10 come from the other node in
+/// three of four cases.
 pub(super) fn make(p: &mut Parameters<'_>, _: &Machine) -> Made {
     let policy = Dominant {
         hysteresis: p.take(

@@ -10,18 +10,18 @@ use std::str::FromStr;
 /// Fetches a remote page whose accesses from here, its neighbours' included, exceed `threshold` times
 /// the average over all remote pages.
 ///
-/// "The average" is taken over remote pages whether this node accesses them or not: over those it
-/// accesses, a program like SOR, where it uses every page of its part alike, would never move one, and
-/// the paper's In-W is best there.
+/// The average is taken over all remote pages, whether this node accesses them or not. If it were over the accessed
+/// ones, no page would ever move in a program like SOR, where a node uses every page of its part equally; yet the
+/// paper's In-W is best there.
 #[derive(Clone, Copy, Debug)]
 pub struct InW {
-    /// How many times the average.
+    /// The multiple of the average that must be exceeded.
     pub threshold: f64,
-    /// Which pages a page is judged with.
+    /// The neighbouring pages that count in a judgement.
     pub window: Window,
 }
 
-/// Whether a page that was fetched stays with who fetched it.
+/// Whether a page stays with the first node that fetched it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fixed {
     No,
@@ -57,10 +57,10 @@ pub(super) fn make(p: &mut Parameters<'_>, _: &Machine) -> Made {
     }))
 }
 
-/// What a node's accesses come to.
+/// A node's accesses, prepared for judgement.
 #[derive(Clone, Debug)]
 pub struct Relative {
-    /// To each page, its neighbours' included.
+    /// Accesses to each page, with those to its neighbours.
     counts: Vec<f64>,
     against: f64,
     scale: f64,

@@ -3,10 +3,10 @@
 use super::{Number, Reason};
 use nodewise_machine::NodeId;
 
-/// Where to, and why; `None` stays.
+/// The target node and the reason; `None`: the page stays.
 pub type Judgement = Option<(NodeId, Reason)>;
 
-/// The sum and the largest of some counts. Side by side, which whole numbers allow.
+/// The sum and the largest of some counts, computed in parallel lanes; exact, as counts are whole numbers.
 #[inline]
 fn sum_and_most<N: Number>(counts: &[N]) -> (N, N) {
     let more = |a: N, b: N| if b > a { b } else { a };
@@ -35,14 +35,14 @@ fn node_with<N: Number>(counts: &[N], count: N, home: NodeId) -> Option<NodeId> 
     nodes.filter(|n| *n != home).find(|n| counts[n.index()] >= count)
 }
 
-/// To the remote node with the most accesses, if they exceed `threshold` times the average of the
-/// remote nodes' (ARS 3.2 and 4).
+/// To the remote node with the most accesses, if they exceed `threshold` times the average of the remote nodes (ARS 3.2
+/// and 4).
 ///
-/// "The difference between the biggest remote accesses and the average exceeds a threshold […] of two
-/// times of the average", read literally, is `max − average > 2 × average`, which cannot hold for the
-/// three remote nodes of the paper: `max` is at most the sum, three averages. So we read
-/// `max > 2 × average`, which on four nodes is one remote node with more than twice what the two
-/// others have together. The home's own count is not looked at and has to be 0.
+/// "The difference between the biggest remote accesses and the average exceeds a threshold […] of two times of the
+/// average", taken literally, is `max − average > 2 × average`. That cannot hold for the paper's three remote nodes, as
+/// `max` is at most the sum, which is three averages. So we read `max > 2 × average`, which on four nodes means that
+/// one remote node has more than twice as many accesses as the other two together. The home's own count is ignored and
+/// must be 0.
 #[inline]
 #[must_use]
 pub fn against_remote<N: Number>(home: NodeId, counts: &[N], threshold: f64) -> Judgement {
@@ -62,13 +62,12 @@ pub fn against_remote<N: Number>(home: NodeId, counts: &[N], threshold: f64) -> 
     node_with(counts, most, home).map(|to| (to, reason))
 }
 
-/// To the remote node with the most accesses, if they exceed the average of the remote nodes' by more
-/// than `constant`, which is the same for all pages of a home.
+/// To the remote node with the most accesses, if they exceed the average of the remote nodes by more than `constant`,
+/// which is the same for all pages of a home.
 ///
-/// The other reading of ARS 3.2 and 4: "the difference between the biggest remote accesses and the
-/// average exceeds a threshold", a "constant threshold of two times of the average references performed
-/// to a page", where the latter average is over pages. A page that one remote node uses now and then does
-/// not go, however little the others use it.
+/// This is the other reading of ARS 3.2 and 4: "the difference between the biggest remote accesses and the average
+/// exceeds a threshold", a "constant threshold of two times of the average references performed to a page", where the
+/// latter average is over pages. A page that one remote node uses rarely does not move, even if no other node uses it.
 #[inline]
 #[must_use]
 pub fn against_all<N: Number>(home: NodeId, counts: &[N], constant: f64) -> Judgement {

@@ -7,24 +7,24 @@ use super::{Made, Observed, Whole, WholePolicy};
 use nodewise_machine::{Machine, NodeId};
 use std::str::FromStr;
 
-/// Diener's equation 8, asked again every interval.
+/// Diener's equation 8, applied again in every interval.
 #[derive(Clone, Copy, Debug)]
 pub struct Mixed {
-    /// minExcl: pages of a larger exclusivity go to the node with the most accesses.
+    /// minExcl: pages with a larger exclusivity go to the node with the most accesses.
     pub min_exclusivity: f64,
-    /// A page on its dominant node stays until its exclusivity is this much below.
+    /// A page on its dominant node stays until its exclusivity falls below `min_exclusivity` by this much.
     pub hysteresis: f64,
-    /// What becomes of the others.
+    /// The treatment of the other, shared pages.
     pub shared: Shared,
 }
 
-/// Where pages go that several nodes use.
+/// The treatment of pages that several nodes use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shared {
     /// Page number mod nodes (equation 8).
     Interleave,
-    /// From controllers with more than their share to the node with the most accesses that has less
-    /// (Algorithm 1).
+    /// From controllers with more than their share of the load to the node, among those with less, that accesses the
+    /// page most (Algorithm 1).
     Balance,
     /// Shared pages are not moved.
     Stay,
@@ -43,8 +43,8 @@ impl FromStr for Shared {
     }
 }
 
-/// `mixed:0.9` as for the page policy. The band of 0.05 is one sample of the other side in twenty:
-/// less, and a page at the limit would go back and forth.
+/// `mixed:0.9` as for the page policy. The band of 0.05 is one sample in twenty from another node; with a narrower
+/// band, a page at the limit would move back and forth.
 pub(super) fn make(p: &mut Parameters<'_>, _: &Machine) -> Made {
     let min_exclusivity = match p.bare() {
         None => 0.9,
@@ -110,7 +110,7 @@ impl WholePolicy for Mixed {
 }
 
 impl Mixed {
-    /// The node of a page that is one node's.
+    /// The target of an exclusive page; none if the page is shared.
     fn exclusive(&self, counts: Counts<'_>) -> Option<NodeId> {
         let dominant = counts.dominant();
         let band = if dominant == counts.home() {
@@ -122,7 +122,7 @@ impl Mixed {
         (counts.of(dominant) as f64 > least).then_some(dominant)
     }
 
-    /// Accesses to the memory of each node once exclusive pages are where they belong.
+    /// Accesses to the memory of each node once exclusive pages are on their nodes.
     fn load(&self, observed: &dyn Observed) -> Vec<u64> {
         let mut load = vec![0; observed.nodes()];
         if self.shared == Shared::Balance {
@@ -135,7 +135,7 @@ impl Mixed {
     }
 }
 
-/// Away from a controller with more than its share to one that stays below it, if there is one.
+/// Moves a page from a controller with more than its share to one that stays below its share, if there is one.
 fn relieved(counts: Counts<'_>, load: &[u64], share: u64) -> NodeId {
     let room = |n: NodeId| load[n.index()] + counts.total() <= share;
     let crowded = load[counts.home().index()] > share;

@@ -1,4 +1,4 @@
-//! R_PN = Σ W·C of ARS (3.2): accesses to a page and to its neighbours, the nearer counting more.
+//! R_PN = Σ W·C of ARS (3.2): accesses to a page and to its neighbours, with larger weights for nearer ones.
 
 use super::Number;
 use super::parameters::Parameters;
@@ -26,30 +26,30 @@ impl FromStr for Weight {
     }
 }
 
-/// Which pages are neighbours, and what they count.
+/// The neighbours of a page, and their weights.
 ///
-/// Distance is between page numbers, not between places in a list: pages dealt round-robin over four
-/// nodes are four apart on each, and "*Out-W* takes pages, which are not directly neighboring".
+/// Distance is measured in page numbers, not in positions in a list: pages dealt round-robin over four nodes are four
+/// apart on each node, and "*Out-W* takes pages, which are not directly neighboring".
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Window {
-    /// The furthest neighbour to each side, pages; 0 is the page alone.
+    /// The largest distance of a neighbour to either side, in pages; 0: no neighbours.
     pub radius: u64,
-    /// What a neighbour counts.
+    /// The weight of a neighbour by its distance.
     pub weight: Weight,
 }
 
-/// Wider ones would be as wide as whole arrays, and take a row of counts a page of it.
+/// Largest radius: a wider window would cover whole arrays, and needs memory for a row of counts per page.
 const WIDEST: u64 = 4096;
 
 impl Window {
-    /// A window of the page alone, without neighbours.
+    /// A window without neighbours.
     pub const PAGE: Self = Self {
         radius: 0,
         weight: Weight::Uniform,
     };
 
-    /// `window=8:weight=linear`: eight pages to each side reach two neighbours there on each of four
-    /// nodes dealt to in turn, and the furthest counts a ninth.
+    /// `window=8:weight=linear`: with pages dealt to four nodes in turn, eight pages to each side contain two
+    /// neighbours on the same node; the furthest page has a weight of one ninth.
     pub(super) fn of(parameters: &mut Parameters<'_>) -> Result<Self, PolicyError> {
         let wide = format!("a number of pages from 0 to {WIDEST}");
         Ok(Self {
@@ -58,7 +58,7 @@ impl Window {
         })
     }
 
-    /// What [`Sweep::at`] has too much of: a page alone counts this many times.
+    /// The factor by which the results of [`Sweep::at`] are scaled up: the weight of the page itself.
     pub(super) fn scale(self) -> f64 {
         match self.weight {
             Weight::Linear => (self.radius + 1) as f64,
@@ -66,27 +66,27 @@ impl Window {
         }
     }
 
-    /// Bits that sums over the window, and over this many nodes, take if counts take this many.
+    /// The number of bits of sums over the window, and over this many nodes, if counts have `counts` bits.
     pub(super) fn bits(self, counts: u32, nodes: usize) -> u32 {
         let weights = 2 * (self.radius + 1).pow(2) * nodes as u64;
         counts + u64::BITS - weights.leading_zeros()
     }
 }
 
-/// The sums of one page after another, ascending, at a cost that does not depend on the radius, for so
-/// many nodes side by side.
+/// The weighted sums of pages in ascending order, at a cost that does not depend on the radius, for `LANES` nodes in
+/// parallel.
 ///
-/// Pages `tail..head` are in the window around the centre. When the centre moves on by a page number,
-/// what is behind it counts one step less and what is ahead one more, so that three sums are enough.
-/// They are whole numbers, and exact as long as [`Window::bits`] says.
+/// Pages `tail..head` are in the window around the centre. When the centre advances by one page number, the weight of
+/// each page behind it falls by one step and that of each page ahead rises by one step, so three sums suffice. They are
+/// whole numbers, and exact as long as [`Window::bits`] permits.
 pub struct Sweep<N, const LANES: usize> {
     window: Window,
     tail: usize,
     head: usize,
-    /// Number of page `head`, once it has been asked for.
+    /// Number of page `head`, once it has been read.
     next: Option<u64>,
     centre: u64,
-    /// Pages `tail..head`, page i at i modulo their number, a power of two.
+    /// Ring buffer of pages `tail..head`: page i is at i modulo the length, a power of two.
     pages: Vec<Page<N, LANES>>,
     sums: Sums<N, LANES>,
 }
@@ -94,7 +94,7 @@ pub struct Sweep<N, const LANES: usize> {
 #[derive(Clone, Copy)]
 struct Page<N, const LANES: usize> {
     number: u64,
-    /// Whether any of these nodes has used it; otherwise its counts are not filled in.
+    /// Whether any of these nodes has used the page; otherwise its counts are not filled in.
     used: bool,
     counts: [N; LANES],
 }
@@ -103,9 +103,9 @@ struct Page<N, const LANES: usize> {
 struct Sums<N, const LANES: usize> {
     /// Σ (radius + 1 − d)·C.
     weighted: [N; LANES],
-    /// Σ C of the centre and what is behind it.
+    /// Σ C of the centre and the pages behind it.
     behind: [N; LANES],
-    /// Σ C of what is ahead.
+    /// Σ C of the pages ahead.
     ahead: [N; LANES],
 }
 
@@ -133,9 +133,8 @@ impl<N: Number, const LANES: usize> Sweep<N, LANES> {
         }
     }
 
-    /// Σ W·C times [`Window::scale`] of page `i` of this many, asked for one after the other from the first
-    /// on; `number(i)` ascends with i, and `load(i, row)` fills in the counts of page i, or says that
-    /// all are 0.
+    /// Σ W·C, times [`Window::scale`], of page `i` of `pages`; call it for each page in order from the first.
+    /// `number(i)` ascends with i. `load(i, row)` fills in the counts of page i, or returns false if all are 0.
     #[inline]
     pub(super) fn at(
         &mut self,
@@ -179,7 +178,7 @@ impl<N: Number, const LANES: usize> Sweep<N, LANES> {
         page & (self.pages.len() - 1)
     }
 
-    /// Reads page `head` into its place.
+    /// Reads page `head` into the ring buffer.
     #[inline]
     fn take(&mut self, number: u64, load: &impl Fn(usize, &mut [N; LANES]) -> bool) -> &Page<N, LANES> {
         let at = self.place(self.head);
@@ -191,7 +190,7 @@ impl<N: Number, const LANES: usize> Sweep<N, LANES> {
         page
     }
 
-    /// Lets go of pages before `i` that the new centre is too far from, while it is still at `before`.
+    /// Removes pages before `i` that are too far from the new centre, while the centre is still at `before`.
     #[inline]
     fn leave_behind(&mut self, i: usize, before: u64, sums: &mut Sums<N, LANES>) {
         while self.tail < i {
@@ -207,10 +206,10 @@ impl<N: Number, const LANES: usize> Sweep<N, LANES> {
         }
     }
 
-    /// Moves on from `before` to page `i`, which was among those ahead if it is known already.
+    /// Advances the centre from `before` to page `i`. `known`: the page was already among those ahead.
     #[inline]
     fn step(&self, i: usize, before: u64, known: bool, sums: &mut Sums<N, LANES>) {
-        // A longer step leaves all behind.
+        // After a longer step no page remains in the window.
         sums.step(N::of((self.centre - before).min(self.window.radius)));
         let page = &self.pages[self.place(i)];
         if page.used && known {
@@ -236,7 +235,7 @@ impl<N: Number, const LANES: usize> Sums<N, LANES> {
         }
     }
 
-    /// The centre moves on.
+    /// Advances the centre by a number of pages.
     fn step(&mut self, by: N) {
         for n in 0..LANES {
             let nearer = self.ahead[n].minus(self.behind[n]);
@@ -244,7 +243,7 @@ impl<N: Number, const LANES: usize> Sums<N, LANES> {
         }
     }
 
-    /// The centre is at a page that was ahead.
+    /// The new centre is a page that was ahead.
     fn pass(&mut self, counts: &[N; LANES]) {
         for (n, c) in counts.iter().enumerate() {
             self.ahead[n] = self.ahead[n].minus(*c);
@@ -252,7 +251,7 @@ impl<N: Number, const LANES: usize> Sums<N, LANES> {
         }
     }
 
-    /// The centre is at a page that nobody has seen ahead.
+    /// The new centre is a page that was not read ahead.
     fn arrive(&mut self, counts: &[N; LANES], weight: N) {
         for (n, c) in counts.iter().enumerate() {
             self.weighted[n] = self.weighted[n].plus(weight.times(*c));
@@ -273,7 +272,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Σ W·C as written, page by page.
+    /// Σ W·C by its definition, page by page.
     fn naive(window: Window, pages: &[(u64, Vec<u64>)], i: usize, column: usize) -> f64 {
         let weight = |d: u64| match window.weight {
             Weight::Linear => 1.0 - d as f64 / (window.radius + 1) as f64,
@@ -314,7 +313,7 @@ mod tests {
         }
     }
 
-    /// The sums of each page.
+    /// The weighted sums of each page, as [`Sweep`] computes them.
     fn swept<N: Number>(window: Window, pages: &[(u64, Vec<u64>)]) -> Vec<[f64; 3]> {
         let mut sweep = Sweep::<N, 3>::new(window);
         let load = |i: usize, row: &mut [N; 3]| {

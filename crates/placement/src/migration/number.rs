@@ -1,14 +1,14 @@
-//! Number types that counts are summed in.
+//! Number types for sums of counts.
 
 /// Whole numbers, exact as long as sums stay below 2 to the power of [`Number::EXACT`].
 pub trait Number: Copy + Default + PartialOrd {
-    /// Bits of sums that are.
+    /// Sums of this many bits are exact.
     const EXACT: u32;
 
     /// Converts a count to this number type.
     fn of(count: u64) -> Self;
 
-    /// The sum, for what is reported.
+    /// The value, for reports.
     fn get(self) -> f64;
 
     /// The sum of both numbers.
@@ -45,12 +45,12 @@ impl Number for u64 {
     }
 }
 
-/// What vector instructions of any x86-64 and Arm add and multiply, four at a time.
+/// A type that the vector instructions of every x86-64 and Arm processor add and multiply, four at a time.
 impl Number for f32 {
     const EXACT: u32 = 24;
 
     fn of(count: u64) -> Self {
-        // Exact counts fit; a signed half is what the instruction converts.
+        // Exact counts fit; the vector instruction converts signed integers.
         count as i32 as Self
     }
 
@@ -71,7 +71,7 @@ impl Number for f32 {
     }
 }
 
-/// Bits of the largest of some counts, at most one too many.
+/// The number of bits of the largest of some counts, or one more.
 pub(super) fn bits(counts: &[u64]) -> u32 {
     u64::BITS - counts.iter().fold(0, |all, c| all | c).leading_zeros()
 }

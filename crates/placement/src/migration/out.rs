@@ -1,5 +1,5 @@
-//! Out-U and Out-W of ARS (3.2), and their variants that know local accesses (4): each home judges its
-//! own pages, one by one or with their neighbours.
+//! Out-U and Out-W of ARS (3.2), and their variants that know local accesses (4). Each home judges its own pages, alone
+//! (Out-U) or with their neighbours (Out-W).
 
 use super::neighbours::Sweep;
 use super::parameters::Parameters;
@@ -15,22 +15,22 @@ use std::str::FromStr;
 /// Both algorithms: Out-U is Out-W with a window of the page alone.
 #[derive(Clone, Copy, Debug)]
 pub struct Out<S> {
-    /// How many times the average of the remote nodes, or the home's own accesses where they are
-    /// seen, the largest must exceed.
+    /// The multiple that the largest remote count must exceed: of the remote nodes' average, or of the home's own
+    /// accesses where they are visible.
     pub threshold: f64,
-    /// Which pages a page is judged with.
+    /// The neighbouring pages that count in a judgement.
     pub window: Window,
-    /// Whose average it is, where the home's own accesses are not seen.
+    /// The average to compare with, where the home's own accesses are not visible.
     pub against: Against,
     sight: PhantomData<S>,
 }
 
-/// Whose average the threshold is times of.
+/// The average that is multiplied by the threshold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Against {
-    /// The page's own, over remote nodes: [`against_remote`].
+    /// The average of the page's own counts over remote nodes: [`against_remote`].
     Page,
-    /// That of all pages of the home, over remote nodes too, so that it is a constant: [`against_all`].
+    /// The average over remote nodes and all pages of the home, the same for all of these: [`against_all`].
     All,
 }
 
@@ -47,7 +47,7 @@ impl FromStr for Against {
 }
 
 impl<S> Out<S> {
-    /// With a threshold over a page's own average, and a window.
+    /// A policy that compares with a page's own average, with this threshold and window.
     #[must_use]
     pub fn new(threshold: f64, window: Window) -> Self {
         Self {
@@ -59,7 +59,7 @@ impl<S> Out<S> {
     }
 }
 
-/// What a home compares the largest remote count with, by what it sees.
+/// The value that a home compares the largest remote count with; it depends on what the home sees.
 pub trait Compares: Visibility {
     /// Whether a page with these (weighted) counts should leave.
     fn judge<N: Number>(home: NodeId, counts: &[N], threshold: f64) -> Judgement;
@@ -81,7 +81,7 @@ impl Compares for WithLocal {
 
 impl<S: Compares> HomePolicy for Out<S> {
     type Visibility = S;
-    /// A constant that a page's average must be exceeded by, if there is one.
+    /// The value by which a page's average must be exceeded, where that is the same for all pages.
     type Home = Option<f64>;
     type Scan = Scan;
 
@@ -137,7 +137,7 @@ impl<S: Compares> Out<S> {
     }
 }
 
-/// Where a home is among its pages, in numbers that are as quick as its counts allow.
+/// A home's progress through its pages, in the fastest number type that is exact for its counts.
 pub enum Scan {
     /// Counts that `f32` represents exactly.
     Quick(Steps<f32>),
@@ -147,9 +147,9 @@ pub enum Scan {
 
 const LANES: usize = 8;
 
-/// The same with one kind of number.
+/// The progress in one number type.
 pub struct Steps<N> {
-    /// Of this many nodes each.
+    /// Sliding sums, each for `LANES` nodes.
     sweeps: Vec<Sweep<N, LANES>>,
     constant: Option<f64>,
     sums: Vec<[N; LANES]>,
@@ -174,7 +174,7 @@ pub(super) fn out_w(p: &mut Parameters<'_>, machine: &Machine) -> Made {
     remote(p, machine, Window::of)
 }
 
-/// A home that sees remote accesses only.
+/// A policy of homes that see remote accesses only.
 fn remote<'a>(
     p: &mut Parameters<'a>,
     machine: &Machine,
@@ -184,7 +184,7 @@ fn remote<'a>(
     let threshold = match against {
         Against::Page => reachable(p, machine)?,
         Against::All => {
-            // One remote node is its own average.
+            // A single remote node is its own average.
             can_exceed(p, machine, 1.0)?;
             threshold(p)?
         }
@@ -215,14 +215,14 @@ fn threshold(p: &mut Parameters<'_>) -> Result<f64, PolicyError> {
     )
 }
 
-/// A threshold over the average of the remote nodes that one of them can exceed.
+/// A threshold relative to the average of the remote nodes, checked to be exceedable.
 fn reachable(p: &mut Parameters<'_>, machine: &Machine) -> Result<f64, PolicyError> {
     let threshold = threshold(p)?;
     can_exceed(p, machine, threshold)?;
     Ok(threshold)
 }
 
-/// The largest of n counts is at most n times their average.
+/// Checks that a remote node can exceed the threshold: the largest of n counts is at most n times their average.
 pub(super) fn can_exceed(p: &Parameters<'_>, machine: &Machine, threshold: f64) -> Result<(), PolicyError> {
     let remote = machine.node_count().saturating_sub(1);
     if threshold < remote as f64 {

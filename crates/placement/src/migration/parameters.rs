@@ -4,10 +4,10 @@ use crate::PolicyError;
 use std::fmt::Display;
 use std::str::FromStr;
 
-/// The parameters of one policy as written; what is asked for is taken out, what is left is unknown.
+/// The parameters of one policy as written. Reading one removes it; those left at the end are unknown.
 pub struct Parameters<'a> {
     policy: &'static str,
-    /// All that the policy takes, with their defaults.
+    /// All parameters of the policy, with their defaults.
     known: &'static str,
     text: Option<&'a str>,
     left: Vec<&'a str>,
@@ -29,7 +29,7 @@ impl<'a> Parameters<'a> {
             .map_or(self.policy.to_owned(), |t| format!("{}:{t}", self.policy))
     }
 
-    /// The value of `key`, if it is written and holds what `good` says (`must`: the same for people).
+    /// The value of `key`, if it is given and fulfils `good` (`must` describes the condition in the error).
     pub(super) fn take<T: FromStr>(
         &mut self,
         key: &str,

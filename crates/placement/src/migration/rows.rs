@@ -16,11 +16,11 @@ pub struct Rows {
     pub(super) counts: Vec<u64>,
 }
 
-/// Pages of a block: with eight nodes it fits the second-level cache.
+/// Number of pages in a block: with eight nodes a block fits the second-level cache.
 const BLOCK: usize = 2048;
 
 impl Rows {
-    /// Forgets what was read and reads these.
+    /// Replaces the content by these pages.
     pub(super) fn fill<O: Observed + ?Sized>(&mut self, observed: &O, pages: Range<usize>) {
         (self.start, self.nodes) = (pages.start, observed.nodes());
         self.pages.clear();
@@ -32,7 +32,7 @@ impl Rows {
         pages.zip(rows).for_each(|(i, row)| observed.counts(i, row));
     }
 
-    /// A home's own accesses read 0 from here on.
+    /// Sets the home's own accesses to 0.
     pub(super) fn hide_local(&mut self) {
         let rows = self.counts.chunks_exact_mut(self.nodes.max(1));
         for (row, home) in rows.zip(&self.homes) {
@@ -40,7 +40,7 @@ impl Rows {
         }
     }
 
-    /// Index behind the last page.
+    /// Index after the last page.
     pub(super) fn end(&self) -> usize {
         self.start + self.len()
     }
@@ -49,7 +49,7 @@ impl Rows {
         self.homes.len()
     }
 
-    /// Counts of page `i` of these by node.
+    /// Counts, by node, of page `i` of the block.
     pub(super) fn row(&self, i: usize) -> &[u64] {
         &self.counts[i * self.nodes..][..self.nodes]
     }

@@ -1,6 +1,7 @@
-//! What a migration policy may see, as types: the monitor of a home node, of an accessing node, or everything.
+//! Types that restrict what a migration policy observes: the monitor of a home node, that of an accessing node, or
+//! everything.
 //!
-//! An adapter for each makes a [`MigrationPolicy`] of what decides behind it.
+//! An adapter for each turns the restricted policy into a [`MigrationPolicy`].
 
 use super::number::bits;
 use super::rows::{Rows, blocks};
@@ -13,20 +14,20 @@ use std::collections::HashMap;
 use std::marker::PhantomData;
 use std::ops::Range;
 
-/// Tells that page `i` of a view should go to a node.
+/// Proposes that page `i` of a view moves to a node.
 pub type Propose<'a> = dyn FnMut(usize, NodeId, Reason) + 'a;
 
-/// How much a home's monitor shows of each page.
+/// What a home's monitor shows of each page.
 pub trait Visibility: Send + Sync + 'static {
-    /// Whether the home's own accesses are among it.
+    /// Whether it shows the home's own accesses.
     const LOCAL: bool;
 }
 
-/// Traffic from outside only: what ARS's monitor on the link sees.
+/// Only accesses from other nodes, as ARS's monitor on the interconnect sees.
 #[derive(Clone, Copy, Debug)]
 pub struct RemoteOnly;
 
-/// The home's own accesses too: ARS's `-local` variants.
+/// The home's own accesses as well: ARS's `-local` variants.
 #[derive(Clone, Copy, Debug)]
 pub struct WithLocal;
 
@@ -38,10 +39,10 @@ impl Visibility for WithLocal {
     const LOCAL: bool = true;
 }
 
-/// Pages of one home node, ascending: a stretch of them, with all that a judgement reaches to.
+/// Consecutive pages of one home node, ascending, with the neighbours that a judgement needs.
 pub struct HomeView<'a, S> {
     home: NodeId,
-    /// Of its pages among `rows`.
+    /// Indices, in `rows`, of the home's pages.
     indices: &'a [u32],
     rows: &'a Rows,
     shift: u32,
@@ -50,7 +51,7 @@ pub struct HomeView<'a, S> {
 }
 
 impl<S: Visibility> HomeView<'_, S> {
-    /// Whose monitor this is.
+    /// The home node whose monitor this is.
     #[must_use]
     pub fn home(&self) -> NodeId {
         self.home
@@ -68,7 +69,7 @@ impl<S: Visibility> HomeView<'_, S> {
         self.indices.is_empty()
     }
 
-    /// Number of page `i` of this view, in units of the decision's page size: neighbours differ by one.
+    /// Number of page `i` of this view, in units of the decision's page size; adjacent pages differ by one.
     #[must_use]
     pub fn number(&self, i: usize) -> u64 {
         self.rows.pages[self.indices[i] as usize].0 >> self.shift
@@ -80,8 +81,8 @@ impl<S: Visibility> HomeView<'_, S> {
         self.rows.nodes
     }
 
-    /// Accesses to page `i` from nodes `first..`, as many as there is room for; false if there are none,
-    /// and then nothing is written. The home's own read 0 unless this sight has them.
+    /// Accesses to page `i` from nodes `first..`, for up to `LANES` nodes. Returns false, and writes nothing, if there
+    /// are none. The home's own accesses read as 0 unless the visibility includes them.
     #[inline]
     pub fn counts<N: Number, const LANES: usize>(
         &self,
@@ -101,23 +102,24 @@ impl<S: Visibility> HomeView<'_, S> {
         any
     }
 
-    /// Bits that counts take at most. It is of all pages near by, and good for choosing a [`Number`] only.
+    /// Upper bound of the number of bits of counts. It covers neighbouring pages too, and serves only for choosing a
+    /// [`Number`].
     pub(super) fn bits(&self) -> u32 {
         self.bits
     }
 }
 
-/// Which pages are on one home node, for a home that looks for some of them in ascending order.
+/// Tells which pages are on one home node, for queries in ascending order.
 pub struct Residents<'a> {
     home: NodeId,
     observed: &'a dyn Observed,
-    /// Pages before this index are before the one asked for last.
+    /// Pages before this index are before the last queried one.
     at: usize,
-    /// Of each home, once one has asked.
+    /// Totals of each home, computed at the first query.
     totals: &'a OnceCell<Vec<(u64, u64)>>,
 }
 
-/// Of each home: its pages, and accesses to them from elsewhere.
+/// For each home: the number of its pages, and of remote accesses to them.
 fn totals(observed: &dyn Observed) -> Vec<(u64, u64)> {
     let mut totals = vec![(0, 0); observed.nodes()];
     blocks(observed, |rows| {
@@ -131,8 +133,8 @@ fn totals(observed: &dyn Observed) -> Vec<(u64, u64)> {
 }
 
 impl Residents<'_> {
-    /// What a remote node accesses a page of this home on average: over all of its pages and over all
-    /// other nodes.
+    /// The average number of accesses by a remote node to a page of this home, over all of its pages and all other
+    /// nodes.
     #[must_use]
     pub fn remote_average(&self) -> f64 {
         let totals = self.totals.get_or_init(|| totals(self.observed));
@@ -141,7 +143,7 @@ impl Residents<'_> {
         sum as f64 / (pages * remote).max(1) as f64
     }
 
-    /// Advances to a page, not before the one of the last call; whether it is on this home.
+    /// Advances to a page, which may not be before that of the last call. Returns whether it is on this home.
     pub fn seek(&mut self, page: PageNumber) -> bool {
         let (observed, len) = (self.observed, self.observed.len());
         let mut step = 1;
@@ -163,35 +165,35 @@ impl Residents<'_> {
     }
 }
 
-/// Decides for one home node at a time about pages that should leave it.
+/// Decides separately for each home node which of its pages should leave.
 pub trait HomePolicy: Send + Sync {
-    /// What its monitor shows.
+    /// What the home's monitor shows.
     type Visibility: Visibility;
-    /// What one home remembers from interval to interval; nobody else's.
+    /// State of one home between intervals; not shared with others.
     type Home: Send + Sync;
-    /// What a home keeps while it goes through a stretch of its pages.
+    /// State of one home while it goes through consecutive pages.
     type Scan;
 
-    /// A home that has not decided yet.
+    /// The initial state of a home.
     fn home(&self) -> Self::Home;
 
-    /// Pages to each side that a judgement looks at besides the page itself.
+    /// Number of neighbours to each side that a judgement needs.
     fn reach(&self) -> usize;
 
-    /// An interval is to be judged.
+    /// Called at the start of an interval.
     fn begin(&self, _home: &mut Self::Home, _residents: &mut Residents<'_>) {}
 
-    /// Before the first page of a stretch.
+    /// Called before the first of some consecutive pages.
     fn scan(&self, home: &Self::Home, view: &HomeView<'_, Self::Visibility>) -> Self::Scan;
 
-    /// Whether page `i` should leave; asked once for each page of the view, ascending.
+    /// Whether page `i` should leave; called once for each page of the view, in ascending order.
     fn judge(&self, scan: &mut Self::Scan, view: &HomeView<'_, Self::Visibility>, i: usize) -> Judgement;
 
-    /// A page is proposed to leave this home; they come in ascending order.
+    /// Called for each page that is proposed to leave this home, in ascending order.
     fn sends(&self, _home: &mut Self::Home, _page: PageNumber) {}
 }
 
-/// One node's accesses to pages that are elsewhere, ascending by page.
+/// One node's accesses to pages on other nodes, ascending by page.
 pub struct AccessorView<'a> {
     node: NodeId,
     cells: &'a [Cell],
@@ -209,13 +211,13 @@ struct Cell {
 }
 
 impl AccessorView<'_> {
-    /// Whose monitor this is.
+    /// The accessing node whose monitor this is.
     #[must_use]
     pub fn node(&self) -> NodeId {
         self.node
     }
 
-    /// Remote pages that it accesses.
+    /// Number of remote pages that the node accesses.
     #[must_use]
     pub fn len(&self) -> usize {
         self.cells.len()
@@ -227,7 +229,7 @@ impl AccessorView<'_> {
         self.cells.is_empty()
     }
 
-    /// Remote pages, those it does not access included.
+    /// Number of remote pages, including those that the node does not access.
     #[must_use]
     pub fn remote_pages(&self) -> usize {
         self.remote_pages
@@ -239,27 +241,27 @@ impl AccessorView<'_> {
         self.cells[i].page.0 >> self.shift
     }
 
-    /// Its own accesses to page `i`.
+    /// The node's accesses to page `i`.
     #[must_use]
     pub fn count(&self, i: usize) -> u64 {
         self.cells[i].count
     }
 
-    /// Bits that counts take at most.
+    /// Upper bound of the number of bits of counts.
     pub(super) fn bits(&self) -> u32 {
         self.bits
     }
 }
 
-/// Decides for one accessing node at a time about pages that should come to it.
+/// Decides separately for each accessing node which pages should come to it.
 pub trait AccessorPolicy: Send + Sync {
-    /// What one node makes of its accesses.
+    /// A node's accesses, prepared for judgement.
     type Accessor: Send + Sync;
 
-    /// An interval is to be judged.
+    /// Called at the start of an interval.
     fn begin(&self, view: &AccessorView<'_>) -> Self::Accessor;
 
-    /// Whether page `i` of the view should come, and why.
+    /// The reason if page `i` of the view should come to the node.
     fn judge(&self, accessor: &Self::Accessor, view: &AccessorView<'_>, i: usize) -> Option<Reason>;
 }
 
@@ -269,12 +271,12 @@ pub trait WholePolicy: Send {
     fn decide(&mut self, observed: &dyn Observed, go: &mut Propose<'_>);
 }
 
-/// All homes deciding, each by itself.
+/// Adapter for a [`HomePolicy`]: every home decides for itself.
 pub struct ByHome<P: HomePolicy> {
     name: String,
     policy: P,
     homes: Vec<P::Home>,
-    /// Pages that are judged together.
+    /// Number of pages that are judged in one piece.
     pub(super) stretch: usize,
 }
 
@@ -290,23 +292,23 @@ impl<P: HomePolicy> ByHome<P> {
         }
     }
 
-    /// What each home remembers, once it has decided.
+    /// The state of each home, once there was a decision.
     #[must_use]
     pub fn homes(&self) -> &[P::Home] {
         &self.homes
     }
 }
 
-/// All accessing nodes deciding, each by itself, in ascending order; the first that wants a page gets
-/// it, and the others are told.
+/// Adapter for an [`AccessorPolicy`]: every accessing node decides for itself, in ascending order. The first that wants
+/// a page gets it; the later ones do not.
 #[derive(Clone, Debug)]
 pub struct ByAccessor<P> {
     /// The policy as written on the command line.
     pub name: String,
-    /// What each node does.
+    /// The policy that decides for each node.
     pub policy: P,
-    /// Where a page was fetched to it stays, as long as it is observed there: each page's last node. `None`: others may
-    /// fetch it again.
+    /// If set, a page stays on the node that fetched it, as long as it is observed there: the last node of each page.
+    /// `None`: other nodes may fetch it again.
     pub fixed: Option<HashMap<PageNumber, NodeId>>,
 }
 
@@ -322,7 +324,7 @@ impl<P> ByAccessor<P> {
     }
 }
 
-/// One decision over all.
+/// Adapter for a [`WholePolicy`], with one decision for all pages.
 #[derive(Clone, Debug)]
 pub struct Whole<P> {
     /// The policy as written on the command line.
@@ -331,7 +333,7 @@ pub struct Whole<P> {
     pub policy: P,
 }
 
-/// For page `i` of these.
+/// The move of page `i` of these rows.
 fn proposal(rows: &Rows, i: usize, to: NodeId, reason: Reason) -> Move {
     Move {
         index: rows.start + i,
@@ -342,7 +344,7 @@ fn proposal(rows: &Rows, i: usize, to: NodeId, reason: Reason) -> Move {
     }
 }
 
-/// Pages that are judged together; fewer are not worth a second CPU.
+/// Number of pages that are judged in one piece; fewer are not worth another thread.
 const STRETCH: usize = 1 << 11;
 
 impl<P: HomePolicy> MigrationPolicy for ByHome<P> {
@@ -374,7 +376,7 @@ impl<P: HomePolicy> MigrationPolicy for ByHome<P> {
 }
 
 impl<P: HomePolicy> ByHome<P> {
-    /// What homes say of these pages, each from its own among them and those within reach.
+    /// Collects the judgements of all homes on these pages; each home sees its own pages among them and within reach.
     fn judge(&self, observed: &dyn Observed, pages: Range<usize>, worker: &mut Worker) {
         let Worker { rows, by_home, moves } = worker;
         let reach = self.policy.reach();
@@ -409,7 +411,7 @@ impl<P: HomePolicy> ByHome<P> {
     }
 }
 
-/// What one CPU works with, kept from stretch to stretch.
+/// Buffers of one worker thread, reused from piece to piece.
 #[derive(Default)]
 struct Worker {
     rows: Rows,
@@ -417,7 +419,7 @@ struct Worker {
     moves: Vec<Move>,
 }
 
-/// `each` of consecutive stretches of this many pages, side by side where there are several.
+/// Calls `each` for consecutive pieces of `size` pages, in parallel if there are several CPUs, and collects the moves.
 fn by_stretches(pages: usize, size: usize, each: impl Fn(Range<usize>, &mut Worker) + Sync) -> Vec<Move> {
     let stretches = pages.div_ceil(size);
     let part = |i: usize| i * size..((i + 1) * size).min(pages);
@@ -439,10 +441,10 @@ fn by_stretches(pages: usize, size: usize, each: impl Fn(Range<usize>, &mut Work
     moves
 }
 
-/// Stretches of a CPU between one gathering of moves and the next.
+/// Number of pieces per worker between two collections of moves.
 const STRETCHES_PER_WORKER: usize = 4;
 
-/// The pages of each home, by place.
+/// Lists the indices of each home's pages.
 fn list_by_home(rows: &Rows, by_home: &mut Vec<Vec<u32>>) {
     by_home.resize_with(rows.nodes, Vec::new);
     by_home.iter_mut().for_each(Vec::clear);
@@ -498,8 +500,8 @@ impl<P: AccessorPolicy> MigrationPolicy for ByAccessor<P> {
     }
 }
 
-/// Drops proposals for pages that are where an earlier one sent them, and notes where the others go. Pages that are no longer
-/// observed there are forgotten: they have gone, or were not moved.
+/// Drops proposals for pages that are still where an earlier proposal sent them, and records the targets of the others.
+/// Pages that are no longer observed on their recorded node are forgotten: they are gone, or were not moved.
 fn keep_fixed(fixed: &mut HashMap<PageNumber, NodeId>, observed: &dyn Observed, moves: &mut Vec<Move>) {
     let mut arrived = HashMap::with_capacity(fixed.len());
     if !fixed.is_empty() {
@@ -516,8 +518,7 @@ fn keep_fixed(fixed: &mut HashMap<PageNumber, NodeId>, observed: &dyn Observed, 
     *fixed = arrived;
 }
 
-/// Of each node: its accesses to pages elsewhere, how many pages it has itself, and the bits that its
-/// accesses take.
+/// For each node: its accesses to pages on other nodes, the number of its own pages, and the bits of the accesses.
 fn outgoing(observed: &dyn Observed) -> (Vec<Vec<Cell>>, Vec<usize>, Vec<u32>) {
     let nodes = observed.nodes();
     let (mut cells, mut at_home, mut any) = (vec![Vec::new(); nodes], vec![0; nodes], vec![0; nodes]);

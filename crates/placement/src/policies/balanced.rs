@@ -6,10 +6,10 @@ use nodewise_machine::NodeId;
 use rayon::prelude::*;
 use std::cmp::Reverse;
 
-/// Pages by descending number of accesses (the paper does not say which way; the largest first
-/// leaves the small ones to even out), each to the node with the most accesses to it that has not
-/// yet more than its share of all accesses. The test comes before the page is added, as printed,
-/// so a node may end one page above its share. Equals: the lower page, the lower node.
+/// Pages in descending order of accesses (the paper gives no direction; with the largest first, small pages even out
+/// the rest). Each goes to the node with the most accesses to it among those that do not exceed their share of all
+/// accesses. The test precedes the addition, as printed, so a node may exceed its share by one page. Ties go to the
+/// lower page and the lower node.
 #[derive(Clone, Copy, Debug)]
 pub struct Balanced;
 
@@ -44,7 +44,7 @@ impl PagePolicy for Balanced {
     }
 }
 
-/// The free node with the most accesses. One exists: not all can be above the average.
+/// The free node with the most accesses. One exists, as not all nodes can be above the average.
 fn best(counts: &NodeCounts, free: impl Fn(&NodeId) -> bool, all: impl Iterator<Item = NodeId>) -> NodeId {
     let accessing = counts.touched().iter().copied().filter(&free);
     let most = accessing.max_by_key(|n| (counts.of(*n), Reverse(*n)));

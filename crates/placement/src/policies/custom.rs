@@ -5,7 +5,7 @@ use nodewise_machine::NodeId;
 
 type Decide = dyn Fn(&Context<'_>) -> Result<Vec<u32>, String> + Send + Sync;
 
-/// A closure that gives a node for each page; what it gives is checked.
+/// A policy by a closure that returns a node for each page; its results are checked.
 pub struct Custom {
     name: String,
     decide: Box<Decide>,

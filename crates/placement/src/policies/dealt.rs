@@ -5,8 +5,8 @@ use crate::rules::{Dealt, Order, is_prime};
 use crate::{Context, Distribution, Mapping, PagePolicy, PolicyError};
 use nodewise_machine::{Machine, NodeId};
 
-/// The pages of each array in turn over all nodes, from its first page on (`mai_cyclic`; Ribeiro and
-/// Méhaut 3.1). [`super::Interleave`] goes by virtual page number, and deals stacks as well.
+/// The pages of each array in turn over all nodes, from the array's first page on (`mai_cyclic`; Ribeiro and Méhaut
+/// 3.1). [`super::Interleave`] uses virtual page numbers instead, and includes stacks.
 #[derive(Clone, Copy, Debug)]
 pub struct Cyclic;
 
@@ -15,8 +15,8 @@ pub struct Cyclic;
 #[derive(Clone, Copy, Debug)]
 pub struct Skew;
 
-/// The pages of each array in turn over a prime number of virtual nodes; those that fall on virtual
-/// nodes beyond the real ones are dealt over these in turn (`mai_prime_mapp`; ibid.).
+/// The pages of each array in turn over a prime number of virtual nodes; those of virtual nodes beyond the real ones
+/// are dealt over the real ones in turn (`mai_prime_mapp`; ibid.).
 #[derive(Clone, Copy, Debug)]
 pub struct Prime {
     /// Virtual nodes: a prime, at least as many as nodes.
@@ -43,7 +43,7 @@ pub(super) fn prime(request: &Request<'_>) -> Result<Policy, PolicyError> {
     Ok(Box::new(Prime { prime }))
 }
 
-/// With as many virtual nodes as nodes the order would be cyclic.
+/// The smallest prime above `nodes`: with as many virtual nodes as nodes the order would be cyclic.
 fn least_prime_above(nodes: u32) -> u32 {
     (nodes + 1..).find(|p| is_prime(*p)).unwrap_or(2)
 }

@@ -4,10 +4,9 @@ use super::{FirstTouch, by_counts};
 use crate::{Context, Mapping, PagePolicy};
 use nodewise_profile::ObjectKind;
 
-/// Each page on the processor whose cores access it most, as [`super::Locality`] does, but only
-/// where the profile decides: private pages (stacks, thread-local storage, images) are left out of
-/// the optimisation, and pages without counts, or whose first-touch processor is level with the
-/// leading one, stay where they are.
+/// Each page on the processor whose cores access it most, like [`super::Locality`], but only where the profile is
+/// decisive: private pages (stacks, thread-local storage, images) are left out, and pages stay where they are if they
+/// have no counts or their first-touch processor has as many accesses as the leading one.
 #[derive(Clone, Copy, Debug)]
 pub struct Frequency;
 

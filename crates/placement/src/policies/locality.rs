@@ -3,7 +3,7 @@
 use super::by_counts;
 use crate::{Context, Mapping, PagePolicy};
 
-/// maxnode(p); the lowest-numbered of equals. No mapping has a larger local fraction.
+/// maxnode(p); among equals the node with the lowest number. No mapping has a larger local fraction.
 #[derive(Clone, Copy, Debug)]
 pub struct Locality;
 

@@ -4,7 +4,7 @@ use super::{Policy, Request};
 use crate::{Context, Mapping, PagePolicy, Placement, PolicyError, apply};
 use nodewise_analysis::figures::percent;
 
-/// What `run --policy map:FILE` would do to the recorded program.
+/// The mapping that `run --policy map:FILE` would produce for the recorded program.
 #[derive(Clone, Debug)]
 pub struct Map {
     path: String,
@@ -36,7 +36,7 @@ impl PagePolicy for Map {
         }
     }
 
-    /// How much of the map found its place; and whether it is of another program or machine.
+    /// Notes on how much of the map applied, and whether it is for another program or machine.
     fn notes(&self, context: &Context<'_>) -> Vec<String> {
         let Placement { nodes, rules, .. } = &self.placement;
         let (_, applied) = apply(&self.placement, context);

@@ -26,7 +26,7 @@ pub(super) fn make(request: &Request<'_>) -> Result<Policy, PolicyError> {
     }
 }
 
-/// One policy a percent, both ends included: the sweep of Diener III.5.
+/// One policy per percent, including both ends: the sweep of Diener III.5.
 pub(super) fn sweep(from: &str, to: &str) -> Result<Vec<Policy>, PolicyError> {
     let (from, to) = (threshold(from)?, threshold(to)?);
     if from > to {

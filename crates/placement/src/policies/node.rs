@@ -4,7 +4,7 @@ use super::{Policy, Request};
 use crate::{Context, Mapping, PagePolicy, PolicyError};
 use nodewise_machine::NodeId;
 
-/// What `numactl -m N` does while the node has room: the worst case of balance.
+/// All pages on one node, as with `numactl -m N` while the node has room: the worst case of balance.
 #[derive(Clone, Copy, Debug)]
 pub struct Node(pub NodeId);
 

@@ -4,9 +4,9 @@ use crate::{Context, Mapping, PagePolicy};
 use nodewise_analysis::first_touches;
 use nodewise_machine::NodeId;
 
-/// As Linux deals under a process-wide interleave policy: each thread keeps its own turn, and the
-/// page of its k-th first touch goes to node k mod N. Inside a slice a thread's touches are taken
-/// to ascend by address. Pages without a recorded first touch follow a turn of their own.
+/// As Linux does under a process-wide interleave policy: each thread has its own counter, and the page of its k-th
+/// first touch goes to node k mod N. Within a slice, a thread's touches are assumed to ascend by address. Pages without
+/// a recorded first touch have a separate counter.
 #[derive(Clone, Copy, Debug)]
 pub struct RoundRobin;
 

@@ -3,13 +3,13 @@
 use crate::{Context, Mapping, PagePolicy};
 use nodewise_machine::{Machine, NodeId};
 
-/// As Linux 6.9's `MPOL_WEIGHTED_INTERLEAVE`: a node of weight w takes w pages in a row, then it is
-/// the next one's turn; which pages, by page number as in [`super::Interleave`]. Weights are as
-/// Linux 6.16 derives them from bandwidths: shares of 32, at least 1, in lowest terms.
+/// As Linux 6.9's `MPOL_WEIGHTED_INTERLEAVE`: a node of weight w takes w consecutive pages, then the next node follows.
+/// As in [`super::Interleave`], page numbers decide which pages. Weights are computed from bandwidths as in Linux 6.16:
+/// shares of 32, at least 1, in lowest terms.
 #[derive(Clone, Copy, Debug)]
 pub struct Weighted;
 
-/// What the weights of all nodes sum to, about: a longer round is finer, and later even.
+/// The approximate sum of all weights; a larger sum is more precise, but evens out later.
 const ROUND: f64 = 32.0;
 
 /// The weight of each node.
@@ -36,7 +36,7 @@ fn greatest_common_divisor(a: u32, b: u32) -> u32 {
     }
 }
 
-/// One round: node n, as often as its weight.
+/// One round: each node, repeated by its weight.
 pub(crate) fn round(machine: &Machine) -> Vec<NodeId> {
     let turns = machine.node_ids().zip(weights(machine));
     turns

@@ -7,7 +7,7 @@ use nodewise_profile::{Object, ObjectId, PageNumber, Profile};
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
-/// How much of a placement found its place.
+/// How much of a placement applied to a profile.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Applied {
     /// Objects that a rule matched.
@@ -24,8 +24,8 @@ pub struct Applied {
     pub folded: bool,
 }
 
-/// The node of each page of the context under the placement's rules. Threads are where the
-/// context's affinity has them; pages that no rule decides are first touched.
+/// The node of each page of the context under the placement's rules. Threads are on the nodes of the context's
+/// affinity; pages without a rule get their first-touch node.
 #[must_use]
 pub fn apply(placement: &Placement, context: &Context<'_>) -> (Mapping, Applied) {
     let histogram = context.histogram;
@@ -57,7 +57,7 @@ pub fn apply(placement: &Placement, context: &Context<'_>) -> (Mapping, Applied)
     (Mapping { policy, nodes }, applied)
 }
 
-/// Which pages neither a rule nor the default decides: they are first touched.
+/// The pages that neither a rule nor the default places; they get their first-touch node.
 pub(super) fn undecided(placement: &Placement, context: &Context<'_>) -> Vec<bool> {
     let matched = Matched::new(placement, context);
     let pages = context.histogram.pages.iter().zip(&context.histogram.objects);
@@ -66,7 +66,7 @@ pub(super) fn undecided(placement: &Placement, context: &Context<'_>) -> Vec<boo
         .collect()
 }
 
-/// A placement whose rules have found their objects.
+/// A placement with the rule of each object.
 struct Matched<'a> {
     placement: Cow<'a, Placement>,
     context: Context<'a>,
@@ -90,7 +90,7 @@ impl<'a> Matched<'a> {
         self.rules.get(object.index()).copied().flatten()
     }
 
-    /// The node that the object's rule, or else the default, decides on.
+    /// The node by the object's rule, else by the default.
     fn node(&self, page: PageNumber, object: ObjectId) -> Option<NodeId> {
         let of = self.context.profile.object(object)?;
         let at = object_page(of, page, self.context.histogram.shift);
@@ -109,8 +109,8 @@ fn rule_of_objects(placement: &Placement, profile: &Profile) -> Vec<Option<usize
     profile.objects.iter().map(rule).collect()
 }
 
-/// A page as the formulas see it; a large page stands where the middle of its part of the object
-/// does.
+/// The properties of a page that distributions use. A large page has the position of the middle of its overlap with the
+/// object.
 pub(crate) fn object_page(object: &Object, page: PageNumber, shift: u32) -> ObjectPage {
     let first = page.0.max(object.first_page.0) - object.first_page.0;
     let end = (page.0 + (1 << shift))
@@ -135,7 +135,7 @@ impl Placement {
         bare
     }
 
-    /// Whether any object is left to something else than the kernel.
+    /// Whether any rule or default places pages other than by the kernel's first touch.
     #[must_use]
     pub fn decides_anything(&self) -> bool {
         self.default != Distribution::FirstTouch

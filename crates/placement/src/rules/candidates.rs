@@ -4,27 +4,27 @@ use super::samples::{Piece, Sample};
 use super::{Dealt, Distribution, Order, is_prime};
 use nodewise_machine::NodeId;
 
-/// What candidates depend on besides the object.
+/// The input of candidates besides the object.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Scene<'a> {
     /// Node of thread number i.
     pub threads: &'a [NodeId],
     /// Nodes of the machine.
     pub nodes: usize,
-    /// The list that the weighted policy deals by.
+    /// The list of nodes by which the weighted policy deals pages.
     pub weighted: &'a [NodeId],
-    /// Accesses to a page of the program, in the mean.
+    /// Mean number of accesses to a page of the program.
     pub mean: f64,
 }
 
-/// Enough to tell two distributions apart, few enough to try hundreds.
+/// Number of samples for scoring: enough to distinguish two distributions, few enough to try hundreds.
 const SCORED: usize = 1 << 12;
 /// How many numbers of repetitions to try around the estimate.
 const REPEATS: u32 = 200;
 
-/// What a simpler distribution may lose against the best.
+/// How much a simpler distribution may score below the best.
 const NEARLY: f64 = 0.01;
-/// What blocks by thread may lose besides, where few pages lie between borders.
+/// How much more blocks by thread may score below, where few pages lie between block borders.
 const AT_BORDERS: f64 = 0.1;
 
 /// Distributions worth trying for one object, in ascending complexity.
@@ -57,8 +57,8 @@ fn heaviest_node(samples: &[Sample]) -> Option<NodeId> {
         .map(|w| w.0)
 }
 
-/// An interleave over some other list: the majority at each turn, for lists as long as the nodes
-/// are many, and those in use.
+/// An interleave over another list of nodes: the most frequent node at each position, for lists as long as the number
+/// of nodes, or of nodes in use.
 fn turns_of(samples: &[Sample], scene: &Scene<'_>) -> Vec<Distribution> {
     let mut used: Vec<NodeId> = samples.iter().map(|s| s.home).collect();
     used.sort_unstable();
@@ -74,7 +74,7 @@ fn turns_of(samples: &[Sample], scene: &Scene<'_>) -> Vec<Distribution> {
         .collect()
 }
 
-/// Over all nodes in MAI's orders, with the primes that it may have been told to use.
+/// MAI's orders over all nodes, with the primes that MAI may have been configured with.
 fn orders(all: &[NodeId]) -> impl Iterator<Item = Distribution> {
     const PRIMES: usize = 8;
     let nodes = all.len() as u32;
@@ -98,8 +98,8 @@ fn turns(samples: &[Sample], length: usize) -> Option<Vec<NodeId>> {
     by_turn.iter().map(|turn| heaviest_node(turn)).collect()
 }
 
-/// Blocks by thread in several parts, as y- and z-wise loops make: about as many parts as the
-/// mapping changes node more often than one part would.
+/// Blocks by thread in several parts, as from y- and z-wise loops. The estimated number of parts is the ratio of the
+/// node changes in the mapping to those of one part; nearby numbers are tried as well.
 fn repeated(piece: &Piece<'_>, scene: &Scene<'_>) -> Option<Distribution> {
     let changes = |nodes: &[NodeId]| nodes.windows(2).filter(|w| w[0] != w[1]).count();
     let homes: Vec<NodeId> = piece.samples.iter().map(|s| s.home).collect();
@@ -148,7 +148,7 @@ fn shares(piece: &Piece<'_>) -> Option<Distribution> {
     (list.len() > 1).then_some(Distribution::Block(list))
 }
 
-/// The first candidate that is nearly as good as the best over all pieces.
+/// The first candidate that scores nearly as well as the best, over all pieces.
 pub(super) fn simplest(
     pieces: &[&Piece<'_>],
     candidates: Vec<Distribution>,
@@ -175,7 +175,7 @@ pub(super) fn simplest(
         .map_or(Distribution::FirstTouch, |f| f.0)
 }
 
-/// Parts by node do not carry over to more threads on more nodes, as blocks by thread do.
+/// A penalty for parts by node, which do not transfer to more threads or nodes as blocks by thread do.
 fn handicap(distribution: &Distribution) -> f64 {
     match distribution {
         Distribution::Block(_) => 0.1,
@@ -183,7 +183,7 @@ fn handicap(distribution: &Distribution) -> f64 {
     }
 }
 
-/// Borders between nodes, at each of which the program may cut a page away from where we do.
+/// Borders between nodes; at each of them the program's division of work may differ from ours by a page.
 fn borders(distribution: &Distribution, scene: &Scene<'_>) -> usize {
     match distribution {
         Distribution::ByThread { repeat } => *repeat as usize * changes(scene.threads.iter()),

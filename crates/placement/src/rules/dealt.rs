@@ -4,7 +4,7 @@ use crate::{ObjectPage, formulas};
 use nodewise_machine::NodeId;
 use std::fmt;
 
-/// In which order blocks meet the nodes of a list.
+/// The order in which blocks are assigned to the nodes of a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
     /// Round-robin over the nodes: `cyclic`.
@@ -17,8 +17,8 @@ pub enum Order {
     Random(u64),
 }
 
-/// How the blocks of an object are dealt, counted from its first page (an interleave goes by virtual
-/// page number instead).
+/// Deals the blocks of an object over nodes, counted from the object's first page (an interleave uses virtual page
+/// numbers instead).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Dealt {
     /// Order in which blocks are assigned to nodes.
@@ -29,7 +29,7 @@ pub struct Dealt {
     pub block: u32,
 }
 
-/// Whether a number can be MAI's number of virtual nodes.
+/// Whether a number is a prime, as MAI's number of virtual nodes must be.
 #[must_use]
 pub fn is_prime(number: u32) -> bool {
     number > 1

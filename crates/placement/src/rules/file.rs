@@ -109,7 +109,7 @@ impl Placement {
         form.check()
     }
 
-    /// The text of a map file; [`Placement::read`] gives an equal placement back.
+    /// The text of a map file; [`Placement::read`] parses it to an equal placement.
     #[must_use]
     pub fn to_toml(&self) -> String {
         self.to_toml_with(&[])

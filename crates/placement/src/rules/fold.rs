@@ -5,9 +5,9 @@ use nodewise_machine::NodeId;
 use std::borrow::Cow;
 
 impl Placement {
-    /// The same for a machine of `nodes` nodes, where the placement is for more: each node here
-    /// stands for as many neighbours there, give or take one, so that what was on one node stays
-    /// together, and what was evenly spread stays so.
+    /// The same placement for a machine with only `nodes` nodes. Each of these stands for an equal number (within one)
+    /// of neighbouring nodes of the placement, so that what was on one node stays together, and what was evenly spread
+    /// stays so.
     #[must_use]
     pub fn folded(&self, nodes: u32) -> Cow<'_, Self> {
         if self.nodes <= nodes || nodes == 0 {
@@ -91,7 +91,7 @@ mod tests {
             for node in 0..used {
                 prop_assert!(share(node).abs_diff(map / used) <= 1);
             }
-            // Threads and data fold alike.
+            // Threads and data are folded in the same way.
             let Distribution::Block(parts) = &folded.rules[0].distribution else { unreachable!() };
             prop_assert_eq!(&parts.iter().map(|p| p.0).collect::<Vec<_>>(), nodes);
         }

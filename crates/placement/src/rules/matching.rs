@@ -6,8 +6,8 @@ use nodewise_machine::NodeId;
 use nodewise_profile::{Object, Profile};
 
 impl Selector {
-    /// Whether the selector names this object of this profile. On the heap the site decides and
-    /// the name is for people; where a selector has no site, the name decides.
+    /// Whether the selector matches this object of this profile. On the heap the site decides and the name is only
+    /// informative; in a selector without a site, the name decides.
     #[must_use]
     pub fn matches(&self, profile: &Profile, object: &Object) -> bool {
         let site = profile
@@ -17,7 +17,7 @@ impl Selector {
         self.names(object, &site)
     }
 
-    /// The same, given the object's site in its display form.
+    /// As [`Selector::matches`], given the object's site in its display form.
     pub(super) fn names(&self, object: &Object, site: &str) -> bool {
         self.kind == object.kind
             && self.thread.is_none_or(|t| t == object.thread.0)

@@ -1,4 +1,4 @@
-//! Recognises the few rules that express a mapping.
+//! Recognises a few rules that express a mapping.
 
 use super::apply::{apply, undecided};
 use super::candidates::{Scene, candidates, simplest};
@@ -16,7 +16,7 @@ use nodewise_profile::BASE_PAGE_SIZE;
 pub struct Recognised {
     /// The rules that express the mapping.
     pub placement: Placement,
-    /// Why each rule, in one line: parallel to the placement's rules.
+    /// The evidence for each rule, one line each, parallel to the placement's rules.
     pub evidence: Vec<String>,
 }
 
@@ -28,15 +28,15 @@ impl Recognised {
     }
 }
 
-/// Objects of one site that may have rules of their own: beyond, a map is no longer readable, and
-/// the site's common rule has to do.
+/// Largest number of objects of one site with rules of their own. With more, a map would not be readable, and the
+/// site's common rule is used.
 const OWN_RULES: usize = 64;
 
-/// How much of an object's accesses its site's common rule may lose before it gets its own.
+/// An object gets its own rule if the site's common rule would misplace more than this share of its accesses.
 const OWN_GAIN: f64 = 0.05;
 
-/// The rules that express a mapping: per object the simplest distribution, runs of pages for what
-/// it misses, one rule for all objects of a site where one serves them.
+/// The rules that express a mapping: for each object the simplest distribution, with explicit runs for pages that it
+/// misplaces, and one rule for all objects of a site where that suffices.
 #[must_use]
 pub fn recognise(context: &Context<'_>, mapping: &Mapping) -> Recognised {
     let Context {
@@ -76,7 +76,7 @@ pub fn recognise(context: &Context<'_>, mapping: &Mapping) -> Recognised {
     Recognised { placement, evidence }
 }
 
-/// What the rules are worth on the recording itself.
+/// The local fractions that the rules keep on the recording itself.
 fn kept(context: &Context<'_>, mapping: &Mapping, placement: &Placement) -> Kept {
     let Context {
         profile,
@@ -84,7 +84,7 @@ fn kept(context: &Context<'_>, mapping: &Mapping, placement: &Placement) -> Kept
         affinity,
         machine,
     } = *context;
-    // Four digits are what people read and files should hold.
+    // Four digits are readable and suffice in files.
     let rounded = |share: f64| (share * 1e4).round() / 1e4;
     let local = |nodes: &[NodeId]| {
         let measured = measure(profile, histogram, affinity, nodes, machine.node_count());
@@ -136,7 +136,8 @@ fn group_rules(group: &Group<'_>, scene: &Scene<'_>, total: u64) -> Vec<(Rule, S
         .filter_map(|p| Some((own(p)?, *p)))
         .take(OWN_RULES)
         .collect();
-    // An object that had to grow is there in each of its sizes, which no run can tell apart: the most used counts.
+    // An object that grew was recorded in each of its sizes, and a run cannot distinguish them: the most used size
+    // comes first.
     rules.sort_by_key(|(r, _)| (r.object.thread, r.object.sequence));
     rules.dedup_by_key(|(r, _)| (r.object.thread, r.object.sequence));
     let rest: Vec<&Piece<'_>> = pieces
@@ -162,7 +163,7 @@ fn group_rules(group: &Group<'_>, scene: &Scene<'_>, total: u64) -> Vec<(Rule, S
     found
 }
 
-/// Accesses to a page of these objects over the program's mean, to four digits.
+/// Mean accesses per page of these objects, relative to the program's mean, to four digits.
 fn weight(pieces: &[&Piece<'_>], mean: f64) -> f64 {
     let pages: usize = pieces.iter().map(|p| p.samples.len()).sum();
     let accesses: u64 = pieces.iter().map(|p| p.accesses).sum();
@@ -174,7 +175,7 @@ fn says_nothing(rule: &Rule) -> bool {
     rule.distribution == Distribution::FirstTouch && rule.runs.is_empty()
 }
 
-/// The simplest distribution for all objects of a site together, among those of its heaviest.
+/// The simplest distribution for all objects of a site together, among the candidates of its most accessed object.
 fn common(group: &Group<'_>, pieces: &[&Piece<'_>], scene: &Scene<'_>) -> Distribution {
     const HEAVIEST: usize = 4;
     let mut tried: Vec<Distribution> = Vec::new();
@@ -185,7 +186,7 @@ fn common(group: &Group<'_>, pieces: &[&Piece<'_>], scene: &Scene<'_>) -> Distri
             }
         }
     }
-    // "Its allocator's node" says more than "node 0" where several threads allocate.
+    // If several threads allocate, "the allocator's node" is more general than "node 0".
     let allocators = group
         .pieces
         .iter()
@@ -214,7 +215,7 @@ fn complexity(distribution: &Distribution, allocators: bool) -> u32 {
     }
 }
 
-/// A rule for one object of a site with several, if the common one does not do it justice.
+/// A rule for one of several objects of a site, if the common rule misplaces too much of it.
 fn own_rule(
     selector: &Selector,
     piece: &Piece<'_>,

@@ -7,11 +7,11 @@ use nodewise_machine::NodeId;
 use nodewise_profile::{Object, ObjectId, ObjectKind};
 use std::collections::BTreeMap;
 
-/// A page of an object and what the mapping decided.
+/// A page of an object with its node in the mapping.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sample {
     pub at: ObjectPage,
-    /// First base page in the object, and how many.
+    /// Index of the first base page in the object, and the number of base pages.
     pub first: u64,
     pub len: u64,
     pub home: NodeId,
@@ -27,7 +27,7 @@ pub(super) struct Piece<'a> {
     pub accesses: u64,
 }
 
-/// Objects that one selector can name.
+/// Objects that one selector can match.
 #[derive(Clone, Debug)]
 pub(super) struct Group<'a> {
     pub selector: Selector,
@@ -36,8 +36,8 @@ pub(super) struct Group<'a> {
     pub accesses: u64,
 }
 
-/// The groups of a mapping that rules may be about, descending by accesses. The rest (stacks,
-/// pools of small allocations, files, images) is left to the default.
+/// The groups of objects that rules can address, by descending accesses. The others (stacks, pools of small
+/// allocations, files, images) are left to the default.
 pub(super) fn groups<'a>(context: &Context<'a>, mapping: &Mapping, first_touch: &[NodeId]) -> Vec<Group<'a>> {
     let mut groups: BTreeMap<(ObjectKind, String), Group<'a>> = BTreeMap::new();
     for (id, samples) in samples(context, mapping, first_touch) {
@@ -104,7 +104,7 @@ fn samples(
     objects
 }
 
-/// Whether rules may be about this kind of object.
+/// Whether rules can address this kind of object.
 pub(crate) fn placeable(kind: ObjectKind) -> bool {
     matches!(kind, ObjectKind::Heap | ObjectKind::Static | ObjectKind::Mapping)
 }
@@ -126,21 +126,20 @@ fn selector(context: &Context<'_>, object: &Object) -> Selector {
 }
 
 impl Sample {
-    /// Where a distribution puts the page.
+    /// The node of the page under a distribution.
     pub fn under(&self, distribution: &Distribution, threads: &[NodeId]) -> NodeId {
         distribution.node(self.at, threads).unwrap_or(self.first_touch)
     }
 }
 
 impl Piece<'_> {
-    /// Accesses to pages that a distribution puts where the mapping does.
+    /// Accesses to pages that have the same node under a distribution as in the mapping.
     pub fn agreement(&self, distribution: &Distribution, threads: &[NodeId]) -> u64 {
         let agrees = |s: &&Sample| s.under(distribution, threads) == s.home;
         self.samples.iter().filter(agrees).map(|s| s.accesses).sum()
     }
 
-    /// At most about `count` samples, drawn by a hash of their index so that no period in the
-    /// mapping goes unseen.
+    /// At most about `count` samples, chosen by a hash of their index, so that no period in the mapping is missed.
     pub fn thinned(&self, count: usize) -> Self {
         let keep = |s: &&Sample| {
             let hash = (s.at.index + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
@@ -155,11 +154,11 @@ impl Piece<'_> {
         }
     }
 
-    /// The rule for this object and only it, or for all of `selector` where that is given: the
-    /// distribution, and runs where the mapping disagrees.
+    /// The rule for this object alone, or for all that `selector` matches if one is given: the distribution, and runs
+    /// for pages where the mapping differs.
     pub fn rule(&self, selector: Selector, distribution: Distribution, threads: &[NodeId]) -> Rule {
         let mut runs: Vec<Run> = Vec::new();
-        let mut joins = false; // whether the sample before this one ended the last run
+        let mut joins = false; // whether the previous sample ended the last run
         for sample in &self.samples {
             let differs = sample.under(&distribution, threads) != sample.home;
             if differs {

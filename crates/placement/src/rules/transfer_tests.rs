@@ -34,7 +34,8 @@ fn words(recognised: &Recognised) -> Vec<String> {
         .collect()
 }
 
-/// Thread t works on the t-th of as many blocks as threads, and on its neighbours' nearest pages.
+/// Thread t works on the t-th of as many blocks as there are threads, and on the adjacent pages of the neighbouring
+/// blocks.
 fn blocks(pages: u64, threads: u32) -> impl Fn(u64, u32) -> u64 {
     move |page, thread| {
         let owner = page * u64::from(threads) / pages;
@@ -48,13 +49,13 @@ fn blocks(pages: u64, threads: u32) -> impl Fn(u64, u32) -> u64 {
     }
 }
 
-/// The same inside each of `planes` planes.
+/// The same pattern inside each of `planes` planes.
 fn planes(pages: u64, planes: u64, threads: u32) -> impl Fn(u64, u32) -> u64 {
     let plane = pages / planes;
     move |page, thread| u64::from(page % plane * u64::from(threads) / plane == u64::from(thread)) * 50
 }
 
-/// One grid by blocks, one by planes, one read by all that belongs to the master.
+/// A grid used in blocks, one used in planes, and an array of the master thread that all threads read.
 fn program(scale: u64, threads: u32) -> Recorded {
     let (x, y) = (256 * scale, 16 * 64 * scale);
     let x_wise = blocks(x, threads);
@@ -66,7 +67,7 @@ fn program(scale: u64, threads: u32) -> Recorded {
 
 #[test]
 fn each_pattern_is_recognised() {
-    // Sixteen threads, four on each of four nodes; the master's array is where first touch put it.
+    // Sixteen threads, four on each of four nodes; the master's array is where first touch placed it.
     let locality = recognised(&program(1, 16), "locality");
     assert_eq!(
         words(&locality),
@@ -106,7 +107,7 @@ fn parts_by_node_are_a_last_resort() {
         words(&recognised(&recorded, "locality")),
         ["array1: block 1:0.75 3:0.25"]
     );
-    // A program that cuts a little elsewhere still divides its work by threads.
+    // A program whose block borders differ slightly from ours still divides its work by threads.
     let shifted = |page: u64, thread: u32| u64::from(page.saturating_sub(3) * 16 / 128 == u64::from(thread));
     let recorded = Recorded::new(machine(4, 4), 16, &[(128, &shifted)]);
     assert_eq!(
@@ -133,7 +134,7 @@ fn rules_recorded_small_name_the_right_pages_at_four_times_the_size() {
     let (mapping, applied) = apply(&rules, &large.context());
     let wanted = policy("locality").place(&large.context());
     assert_eq!(mapping.nodes, wanted.nodes);
-    assert_eq!((applied.matched_objects, applied.objects), (2, 3)); // first touch serves the third
+    assert_eq!((applied.matched_objects, applied.objects), (2, 3)); // first touch suffices for the third
     assert!(applied.unmatched_rules.is_empty() && !applied.folded);
 }
 
@@ -159,7 +160,7 @@ fn objects_of_one_site_share_a_rule() {
         found.evidence[0]
     );
 
-    // Allocated by the master instead: each needs its own rule, named by sequence.
+    // If the master allocates all of them, each needs its own rule, selected by sequence.
     for (i, object) in recorded.profile.objects.iter_mut().enumerate().skip(1) {
         (object.thread, object.sequence) = (ThreadId(0), i as u32 - 1);
     }

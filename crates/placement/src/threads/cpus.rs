@@ -6,7 +6,8 @@ use crate::PolicyError;
 use crate::policies::Outside;
 use nodewise_machine::CpuId;
 
-/// The CPU of thread 0, 1, …; more threads than CPUs begin again. `None`: the policy goes by a profile.
+/// The CPU of thread 0, 1, …; with more threads than CPUs, starts again at the first. `None`: the policy needs a
+/// profile.
 ///
 /// # Errors
 /// One line: what is wrong with the expression or file, or which policies there are.
@@ -38,7 +39,8 @@ pub(super) fn by_name(
     Ok(Some(order))
 }
 
-/// The CPU of thread 0, 1, … under a policy that needs no profile; more threads than CPUs begin again.
+/// The CPU of thread 0, 1, … under a policy that needs no profile; with more threads than CPUs, starts again at the
+/// first.
 ///
 /// # Errors
 /// One line: what is wrong with the expression or file, which policies there are, or that this one needs a

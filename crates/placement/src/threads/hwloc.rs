@@ -1,8 +1,8 @@
-//! CPUs by hand, as `hwloc-calc` writes places: `numa:0-1.core:0-3`, several of them apart by spaces.
+//! CPUs as an expression in the syntax of `hwloc-calc`: `numa:0-1.core:0-3`; several are separated by spaces.
 //!
-//! `numa` are memory nodes; a machine's description knows CPUs, not which of them share a core, so `core` and
-//! `pu` both are its CPUs, numbered node by node (hwloc's logical order). hwloc-calc itself knows no machine of ours
-//! that is simulated; what it prints for this host, `cpus:LIST` takes.
+//! `numa` are memory nodes. A machine's description lists CPUs, but not which of them share a core, so `core` and `pu`
+//! both mean its CPUs, numbered node by node (hwloc's logical order). This is for machines that hwloc-calc cannot know,
+//! as they are simulated; for this host, `cpus:LIST` takes the output of hwloc-calc.
 
 // Why: docs/decisions/structure.md
 
@@ -10,7 +10,7 @@ use super::node_cpus::{NodeCpus, positions};
 use crate::PolicyError;
 use nodewise_machine::CpuId;
 
-/// The CPU of each thread: the CPUs of the places, each once, in their order.
+/// The CPU of each thread: the distinct CPUs of the expression, in its order.
 pub(super) fn order(expression: &str, cpus: &NodeCpus) -> Result<Vec<CpuId>, PolicyError> {
     let mut all: Vec<CpuId> = Vec::new();
     for place in expression.split_whitespace() {
@@ -28,7 +28,7 @@ pub(super) fn order(expression: &str, cpus: &NodeCpus) -> Result<Vec<CpuId>, Pol
     }
 }
 
-/// What objects are inside each other: machine, node, CPU.
+/// The levels of objects that contain each other: machine, node, CPU.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Depth {
     Machine,
@@ -71,7 +71,7 @@ fn depth(kind: &str) -> Result<Depth, PolicyError> {
     }
 }
 
-/// The objects of a depth inside a set. Nodes are whole: nothing is between them and the machine.
+/// The objects of a level inside a set of CPUs. Nodes are directly below the machine.
 fn children(depth: Depth, set: &[CpuId], cpus: &NodeCpus) -> Vec<Vec<CpuId>> {
     match depth {
         Depth::Machine => vec![set.to_vec()],
@@ -80,7 +80,7 @@ fn children(depth: Depth, set: &[CpuId], cpus: &NodeCpus) -> Vec<Vec<CpuId>> {
     }
 }
 
-/// `all`, `odd`, `even`, `2-` (from there on), `1:3` (three from there on), or a list `0-3,7`.
+/// `all`, `odd`, `even`, `2-` (from 2 on), `1:3` (three from 1 on), or a list `0-3,7`.
 fn chosen(objects: &[Vec<CpuId>], kind: &str, index: &str) -> Result<Vec<Vec<CpuId>>, PolicyError> {
     let count = objects.len();
     let every = |from: usize| Ok((from..count).step_by(2).collect());

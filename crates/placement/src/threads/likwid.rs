@@ -1,10 +1,10 @@
-//! CPUs by hand, as `likwid-pin -c` writes them: thread domains and numbers in them.
+//! CPUs as an expression in the syntax of `likwid-pin -c`: thread domains, and numbers in them.
 //!
-//! N is the whole machine, M0, M1, … its memory nodes; CPUs count from 0 in each, node by node. Sockets (S),
-//! dies (D) and cache groups (C) are not in a machine's description.
+//! N is the whole machine, M0, M1, … are its memory nodes; in each, CPUs are numbered from 0, node by node. Sockets
+//! (S), dies (D) and cache groups (C) are not part of a machine's description.
 //!
-//! likwid-pin itself prints lists for the host it runs on (`cpus:LIST` takes those); it cannot for a machine that is
-//! simulated, or for the CPUs that a cpuset leaves, and that is what this is for.
+//! For the host it runs on, likwid-pin itself prints lists, which `cpus:LIST` takes. This parser is for machines that
+//! are simulated, and for the CPUs that a cpuset leaves.
 
 // Why: docs/decisions/structure.md
 
@@ -41,7 +41,7 @@ fn part(text: &str, cpus: &NodeCpus) -> Result<Vec<CpuId>, PolicyError> {
     }
 }
 
-/// `DOMAIN:THREADS[:CHUNK:STRIDE]`: so many CPUs in chunks that begin a stride apart.
+/// `DOMAIN:THREADS[:CHUNK:STRIDE]`: THREADS CPUs, in chunks whose starts are STRIDE apart.
 fn spread(text: &str, cpus: &NodeCpus) -> Result<Vec<CpuId>, PolicyError> {
     let fields: Vec<&str> = text.split(':').collect();
     let (name, numbers) = match fields.as_slice() {

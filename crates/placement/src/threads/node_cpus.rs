@@ -3,12 +3,12 @@
 use crate::PolicyError;
 use nodewise_machine::{CpuId, Machine};
 
-/// Nodes with their CPUs, and whose they are.
+/// The nodes of a machine with their CPUs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NodeCpus {
-    /// As messages name the machine.
+    /// The machine's name in messages.
     pub name: String,
-    /// By node, ascending within each; empty for nodes of memory alone.
+    /// CPUs by node, ascending within each; empty for nodes without CPUs.
     pub nodes: Vec<Vec<CpuId>>,
 }
 
@@ -27,7 +27,7 @@ impl NodeCpus {
         self.nodes.concat()
     }
 
-    /// Over the nodes in turn.
+    /// The CPUs of all nodes in turn (scatter).
     pub(super) fn scatter(&self) -> Vec<CpuId> {
         let rounds = self.nodes.iter().map(Vec::len).max().unwrap_or(0);
         let round = |r| {
@@ -38,7 +38,7 @@ impl NodeCpus {
         (0..rounds).flat_map(round).collect()
     }
 
-    /// As CPUs are numbered.
+    /// In the order of CPU numbers (identity).
     pub(super) fn identity(&self) -> Vec<CpuId> {
         let mut all = self.compact();
         all.sort_unstable();
@@ -59,7 +59,7 @@ pub(super) fn numbered(list: &str, cpus: &NodeCpus) -> Result<Vec<CpuId>, Policy
     .collect()
 }
 
-/// Places of a list such as `0-3,7`, each below `count`; `out` says what is wrong with an item that is not.
+/// Positions from a list such as `0-3,7`, each below `count`; `out` makes the error for an item that is not.
 pub(super) fn positions(
     list: &str,
     count: usize,
@@ -87,7 +87,7 @@ pub(super) fn positions(
     Ok(all)
 }
 
-/// What is wrong with CPUs that a set of this many does not have.
+/// The error for CPUs beyond a set of `count`.
 pub(super) fn beyond(of: &str, count: usize, item: &str) -> String {
     match count {
         0 => format!("{of} has no CPUs"),
@@ -100,7 +100,7 @@ pub(super) fn beyond(of: &str, count: usize, item: &str) -> String {
 pub(super) mod tests {
     use super::*;
 
-    /// Three nodes of four CPUs, dealt out alternately, and one of memory alone.
+    /// Three nodes of four CPUs, numbered alternately over the nodes, and a node without CPUs.
     pub fn cpus() -> NodeCpus {
         let node = |n: u32| (0..4).map(|i| CpuId(i * 3 + n)).collect();
         NodeCpus {

@@ -1,9 +1,9 @@
 //! Partitions threads over nodes with minimal communication cost: multilevel graph partitioning with exact part
 //! sizes.
 //!
-//! Heavy-edge matching shrinks the graph (Karypis and Kumar, SIAM J. Sci. Comput. 20(1), 1998), the small one is
-//! dealt out greedily, and at each level on the way back pairs of parts exchange vertices (Kernighan and Lin,
-//! Bell Syst. Tech. J. 49(2), 1970, with Fiduccia's and Mattheyses's gains), in the cost of all parts at once.
+//! Heavy-edge matching coarsens the graph (Karypis and Kumar, SIAM J. Sci. Comput. 20(1), 1998), the coarsest graph is
+//! partitioned greedily, and at each level on the way back pairs of parts exchange vertices (Kernighan and Lin, Bell
+//! Syst. Tech. J. 49(2), 1970, with the gains of Fiduccia and Mattheyses), minimising the cost over all parts.
 
 // Why: docs/decisions/placement.md
 
@@ -19,18 +19,18 @@ use coarsen::{Coarse, coarsen};
 use initial::initial;
 use refine::refine;
 
-/// Fewer vertices a part are dealt out directly.
+/// Graphs with fewer vertices per part are partitioned directly.
 const COARSEST: usize = 12;
-/// What all tries together may walk over, in edges and table cells, four times over: about 50 ms.
+/// Limit on the work of all tries together, about 50 ms. A try costs four units per edge and one per vertex and part.
 const WORK: usize = 220_000;
 /// Largest number of tries.
 const TRIES: usize = 10;
-/// Where everybody shares with this many others on average, a smaller graph shows nothing new.
+/// If vertices have more neighbours than this on average, a coarser graph gives no new information.
 const DENSE: usize = 128;
-/// Different beginnings of the smallest graph.
+/// Number of initial partitions of the coarsest graph.
 const BEGINNINGS: u64 = 6;
 
-/// The part of each thread; each part has exactly its size. Deterministic. Never costs more than blocks.
+/// The part of each thread; each part gets exactly its size. Deterministic; never more expensive than blocks.
 ///
 /// # Panics
 /// If the parts' sizes do not sum to the threads.
@@ -60,7 +60,7 @@ pub fn partition(graph: &SharingGraph, parts: &Parts) -> Vec<u32> {
     best.places
 }
 
-/// Halves of halves, by `members` of the whole graph; `places` of these become the parts from `first` on.
+/// Recursive bisection of the vertices `members` of the whole graph into the parts from `first` on; writes to `places`.
 fn bisect(graph: &SharingGraph, members: &[u32], sizes: &[u32], first: u32, seed: u64, places: &mut [u32]) {
     if sizes.len() == 1 {
         members.iter().for_each(|v| places[*v as usize] = first);
@@ -77,7 +77,7 @@ fn bisect(graph: &SharingGraph, members: &[u32], sizes: &[u32], first: u32, seed
     bisect(graph, &part(1), right, first + left.len() as u32, seed, places);
 }
 
-/// The cheapest of what was tried.
+/// The cheapest partition so far.
 struct Best<'a> {
     graph: &'a SharingGraph,
     parts: &'a Parts,
@@ -104,7 +104,8 @@ impl<'a> Best<'a> {
     }
 }
 
-/// One way down to a small graph and back; `start` is kept on the way down and improved on the way back.
+/// One multilevel cycle: coarsens to a small graph, and refines on the way back. `start`: a partition that coarsening
+/// respects, to be improved.
 fn multilevel(graph: &SharingGraph, parts: &Parts, seed: u64, start: Option<&[u32]>) -> Vec<u32> {
     let mut levels: Vec<Coarse> = Vec::new();
     let mut places = start.map(<[u32]>::to_vec);

@@ -6,8 +6,8 @@ use nodewise_machine::{Machine, NodeId};
 use nodewise_profile::Profile;
 use std::collections::BTreeMap;
 
-/// Every thread on the node it was sampled on, the threads of a node on its CPUs in turn. Who was never sampled
-/// is on the first.
+/// Puts every thread on the node on which it was sampled, and the threads of a node on its CPUs in turn. Threads that
+/// were never sampled go to the first node.
 ///
 /// # Errors
 /// One line: the profile does not say where threads ran, or of nodes that the machine lacks.

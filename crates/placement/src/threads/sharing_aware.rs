@@ -1,18 +1,17 @@
-//! Threads that share pages on one node (Diener, Cruz and Navaux, IPDPS 2013: reference [12] of
-//! the locality-vs-balance paper, which assigns its threads so).
+//! Puts threads that share pages on one node (Diener, Cruz and Navaux, IPDPS 2013: reference [12] of the
+//! locality-vs-balance paper, which assigns its threads in this way).
 
 use super::{Parts, SharingGraph, partition};
 use nodewise_analysis::{Histogram, thread_numbers};
 use nodewise_machine::{CpuId, Machine, NodeId};
 use nodewise_profile::Profile;
 
-/// What leaving the order of threads must save: neighbours in number are neighbours in blocks, and
-/// rules by thread carry over to other thread counts only while that holds.
+/// The saving for which the order of threads is given up. Threads with adjacent numbers are adjacent in blocks, and
+/// rules by thread transfer to other thread counts only while that holds.
 const WORTH_IT: f64 = 0.05;
 
-/// The CPU of each thread number. Nodes take equal shares of the threads; of all ways to deal them out
-/// [`partition`] looks for the one that costs least (communication × latency), which is taken unless plain
-/// blocks cost nearly as little.
+/// The CPU of each thread number. Nodes take equal shares of the threads. [`partition`] looks for the cheapest
+/// partition (communication × latency), which is used unless plain blocks cost nearly as little.
 #[must_use]
 pub fn sharing_aware(profile: &Profile, histogram: &Histogram, machine: &Machine) -> Vec<CpuId> {
     let graph = SharingGraph::of(histogram, &thread_numbers(profile));
@@ -21,14 +20,14 @@ pub fn sharing_aware(profile: &Profile, histogram: &Histogram, machine: &Machine
     on_cpus(&places, machine)
 }
 
-/// The part of each thread: the best that is found, or blocks where those cost nearly as little.
+/// The part of each thread: by the best partition found, or in blocks if those cost nearly as little.
 pub(super) fn dealt(graph: &SharingGraph, parts: &Parts) -> Vec<u32> {
     let (best, blocks) = (partition(graph, parts), parts.blocks());
     let worth_it = parts.cost(graph, &best) < parts.cost(graph, &blocks) * (1.0 - WORTH_IT);
     if worth_it { best } else { blocks }
 }
 
-/// As even as the nodes' CPUs allow; a part a node.
+/// One part for each node, as equal as the nodes' CPUs permit.
 fn parts(threads: usize, machine: &Machine) -> Parts {
     let farther = |a: NodeId, b: NodeId| machine.latency(a, b) - machine.latency(a, a);
     let pairs = machine
@@ -36,7 +35,7 @@ fn parts(threads: usize, machine: &Machine) -> Parts {
         .flat_map(|a| machine.node_ids().map(move |b| (a, b)));
     Parts {
         sizes: threads_a_node(threads, &cpus(machine)),
-        // Both ends wait; where remote is as near as local, only what is told to whom is gone.
+        // Both ends wait, hence the sum. If remote access is as fast as local, communication costs nothing.
         costs: pairs.map(|(a, b)| farther(a, b) + farther(b, a)).collect(),
     }
 }
@@ -60,7 +59,7 @@ pub(super) fn threads_a_node(threads: usize, cpus: &[u32]) -> Vec<u32> {
     taken
 }
 
-/// Each thread on the next CPU of its node; more threads than CPUs begin again.
+/// Assigns each thread the next CPU of its node; with more threads than CPUs, starts again at the first.
 pub(super) fn on_cpus(places: &[NodeId], machine: &Machine) -> Vec<CpuId> {
     let mut next = vec![0; machine.node_count()];
     let cpu = |node: &NodeId| {

@@ -4,31 +4,31 @@ use crate::formulas::mix;
 use nodewise_analysis::{Entry, Histogram};
 use nodewise_profile::PageNumber;
 
-/// Up to so many threads a page joins each pair of those that use it.
+/// A page with at most this many threads joins each pair of them.
 const PAIRED: usize = 64;
 
-/// Beyond that it joins each with this many others.
+/// A page with more threads joins each of them with this many others.
 const JOINED: usize = 16;
 
-/// Sums of pairs that wait to be merged; 16 bytes each.
+/// Largest number of pairs waiting to be merged; 16 bytes each.
 const WAITING: usize = 1 << 22;
 
-/// Up to this many threads sums are kept in a matrix.
+/// Up to this number of threads, sums are kept in a matrix.
 const MATRIX: usize = 1024;
 
-/// An undirected graph: threads, and what each pair has in common.
+/// An undirected graph of threads, with the amount that each pair shares.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SharingGraph {
-    /// `edges[offsets[v]..offsets[v + 1]]` are of vertex v.
+    /// `edges[offsets[v]..offsets[v + 1]]` are the edges of vertex v.
     offsets: Vec<usize>,
     /// Neighbour and weight, ascending by neighbour.
     edges: Vec<(u32, f64)>,
-    /// Threads that a vertex stands for.
+    /// Number of threads that each vertex stands for.
     sizes: Vec<u32>,
 }
 
 impl SharingGraph {
-    /// Of single threads, from pairs in any order; equal pairs add up, a thread shares nothing with itself.
+    /// A graph of single threads, from pairs in any order. Equal pairs add up; a thread shares nothing with itself.
     #[must_use]
     pub fn of_pairs(threads: usize, pairs: impl IntoIterator<Item = (u32, u32, f64)>) -> Self {
         let mut sums = Sums::default();
@@ -38,10 +38,10 @@ impl SharingGraph {
         Self::assembled(vec![1; threads], &sums.merged())
     }
 
-    /// What the threads of a histogram share, by `numbers[thread]`: of each page, two threads have in
-    /// common what the lesser of them accesses (see [`nodewise_analysis::SharingMatrix`]). A page that more
-    /// than 64 threads use joins each of them with 16 others, its neighbours in order and some drawn by the
-    /// page's number, weighed up to the same sum: memory and time stay in proportion to the histogram.
+    /// What the threads of a histogram share, by `numbers[thread]`: on each page, two threads share the smaller of
+    /// their access counts (see [`nodewise_analysis::SharingMatrix`]). A page used by more than 64 threads joins each
+    /// of them with only 16 others: its neighbours in order, and some chosen by the page's number, with weights scaled
+    /// to the same sum. So memory and time are proportional to the histogram.
     #[must_use]
     pub fn of(histogram: &Histogram, numbers: &[u32]) -> Self {
         let threads = numbers.iter().max().map_or(0, |n| *n as usize + 1);
@@ -75,7 +75,7 @@ impl SharingGraph {
         Self::assembled(vec![1; threads], &pairs.collect::<Vec<_>>())
     }
 
-    /// From pairs that ascend, each once, the lesser vertex first.
+    /// A graph from distinct pairs in ascending order, with the smaller vertex first.
     pub(super) fn assembled(sizes: Vec<u32>, pairs: &[(u32, u32, f64)]) -> Self {
         let mut offsets = vec![0; sizes.len() + 1];
         for (a, b, _) in pairs {
@@ -87,7 +87,7 @@ impl SharingGraph {
         }
         let mut next = offsets.clone();
         let mut edges = vec![(0, 0.0); pairs.len() * 2];
-        // The greater ends' lists fill up with lesser neighbours first: both passes keep them ascending.
+        // The larger vertex's list first receives its smaller neighbours: both passes keep the lists ascending.
         for &(a, b, weight) in pairs {
             edges[next[b as usize]] = (a, weight);
             next[b as usize] += 1;
@@ -115,7 +115,7 @@ impl SharingGraph {
         self.sizes.is_empty()
     }
 
-    /// Who a vertex shares with, ascending, and how much.
+    /// The neighbours of a vertex, ascending, with what they share.
     #[must_use]
     pub fn neighbours(&self, vertex: usize) -> &[(u32, f64)] {
         &self.edges[self.offsets[vertex]..self.offsets[vertex + 1]]
@@ -138,7 +138,7 @@ impl SharingGraph {
         if all > 0.0 { inside / all } else { 1.0 }
     }
 
-    /// The graph of some vertices, which ascend, and what is between them.
+    /// The subgraph of some vertices, which ascend.
     pub(super) fn induced(&self, members: &[u32]) -> Self {
         let mut at = vec![u32::MAX; self.len()];
         members.iter().zip(0..).for_each(|(v, i)| at[*v as usize] = i);
@@ -158,7 +158,7 @@ impl SharingGraph {
         }
     }
 
-    /// What each vertex shares with each, `[v * vertices + u]`, if there are few vertices and most pairs share.
+    /// What each pair shares, `[v * vertices + u]`, if there are few vertices and most pairs share something.
     pub(super) fn matrix(&self) -> Option<Vec<f64>> {
         let count = self.len();
         (count <= MATRIX && self.edges.len() * 2 > count * count).then(|| {
@@ -175,18 +175,18 @@ impl SharingGraph {
         self.sizes[vertex]
     }
 
-    /// The most threads that a vertex stands for.
+    /// The largest number of threads that a vertex stands for.
     pub(super) fn largest(&self) -> u32 {
         self.sizes.iter().copied().max().unwrap_or(1)
     }
 
-    /// Neighbours of all vertices.
+    /// Number of edges, each counted from both ends.
     pub(super) fn edge_count(&self) -> usize {
         self.edges.len()
     }
 }
 
-/// Calls `add` with pairs of threads of a page and what they have in common.
+/// Calls `add` with pairs of threads of a page and what they share.
 fn join(page: PageNumber, entries: &[Entry], add: &mut impl FnMut(usize, usize, f64)) {
     let common = |a: &Entry, b: &Entry| a.accesses().min(b.accesses()) as f64;
     if entries.len() <= PAIRED {
@@ -208,7 +208,7 @@ fn join(page: PageNumber, entries: &[Entry], add: &mut impl FnMut(usize, usize, 
     }
 }
 
-/// How far each thread's partners are, around the circle of a page's threads; each pair is met once.
+/// The distances of each thread's partners on the circle of a page's threads; each pair occurs once.
 fn steps(page: PageNumber, count: usize) -> Vec<usize> {
     let half = (count - 1) / 2;
     let mut steps = vec![1];
@@ -223,7 +223,7 @@ fn steps(page: PageNumber, count: usize) -> Vec<usize> {
     steps
 }
 
-/// Pairs under way: what was merged, and what waits to be.
+/// Sums of pairs under construction: merged ones, and those waiting to be merged.
 #[derive(Default)]
 struct Sums {
     merged: Vec<(u32, u32, f64)>,
@@ -240,7 +240,7 @@ impl Sums {
 
     fn merge(&mut self) {
         self.merged.append(&mut self.waiting);
-        // Stable, so that sums are added in the order they came.
+        // The sort is stable, so that sums are added in order of arrival.
         self.merged.sort_by_key(|(a, b, _)| (*a, *b));
         self.merged.dedup_by(|next, sum| {
             let same = (next.0, next.1) == (sum.0, sum.1);

@@ -1,4 +1,4 @@
-//! Assigns threads to as few virtual nodes as they fill; AsymSched (4.2) places these on real nodes.
+//! Assigns threads to as few virtual nodes as they need; AsymSched (4.2) then places these on real nodes.
 
 use super::sharing_aware::{dealt, on_cpus, threads_a_node};
 use super::{Parts, SharingGraph};
@@ -9,28 +9,28 @@ use nodewise_analysis::{Affinity, Histogram, thread_numbers};
 use nodewise_machine::{Channels, CpuId, Machine, NodeId, Route};
 use nodewise_profile::Profile;
 
-/// A program's threads on nodes without names, those that share pages together.
+/// A program's threads on virtual nodes; threads that share pages are together.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VirtualNodes {
     /// The virtual node of each thread number.
     pub of: Vec<u32>,
-    /// Threads on each; their number is that of the nodes needed.
+    /// Number of threads on each virtual node.
     pub sizes: Vec<u32>,
 }
 
-/// Placements to look at.
+/// A set of placements to compare.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Placements {
     /// The node of each virtual node, placement by placement.
     pub all: Vec<Vec<NodeId>>,
-    /// How many there are.
+    /// The number of possible placements.
     pub possible: f64,
-    /// The one that the weighted bandwidth chooses, by its place in `all`.
+    /// Index in `all` of the placement with the highest weighted bandwidth.
     pub by_bandwidth: usize,
 }
 
 impl Placements {
-    /// Whether every placement is there, or only some that were drawn.
+    /// Whether `all` has every placement, rather than a random selection.
     #[must_use]
     pub fn complete(&self) -> bool {
         self.all.len() as f64 >= self.possible
@@ -38,7 +38,8 @@ impl Placements {
 }
 
 impl VirtualNodes {
-    /// Threads over threads a node, rounded up; all nodes, and several threads a CPU, where they do not fit.
+    /// As many virtual nodes as the threads need, at the machine's threads per node. If the threads do not fit, all
+    /// nodes, with several threads per CPU.
     #[must_use]
     pub fn new(profile: &Profile, histogram: &Histogram, machine: &Machine) -> Self {
         let graph = SharingGraph::of(histogram, &thread_numbers(profile));
@@ -57,7 +58,7 @@ impl VirtualNodes {
         }
     }
 
-    /// How many nodes are needed.
+    /// Number of nodes needed.
     #[must_use]
     pub fn count(&self) -> usize {
         self.sizes.len()
@@ -70,7 +71,7 @@ impl VirtualNodes {
         Affinity::of_cpus(name, profile, machine, &on_cpus(&places, machine))
     }
 
-    /// These nodes alone, as a machine whose node i is `nodes[i]`: links are left out, what routes carry stays.
+    /// A machine of these nodes only, whose node i is `nodes[i]`. It has no links; the capacities of routes are kept.
     #[must_use]
     pub fn machine(machine: &Machine, nodes: &[NodeId]) -> Machine {
         let cell = |r: &NodeId, m: &NodeId| Route {
@@ -112,7 +113,7 @@ impl VirtualNodes {
         let found = search(&channels, &places, &clusters, &Options::default());
         let best = found.map_err(|e| PolicyError(format!("asym: {e}")))?.best;
         let mut nodes = best.places.into_iter().next().unwrap_or_default();
-        // The bandwidth is that of the set; the virtual nodes with most threads come first.
+        // The bandwidth belongs to the set of nodes; the virtual nodes with most threads get the nodes with most CPUs.
         nodes.sort_by_key(|n| (std::cmp::Reverse(machine.nodes[n.index()].cpus.len()), *n));
         let misfit = (0..nodes.len()).any(|i| !self.fits(nodes[i], self.sizes[i], machine));
         if nodes.len() != self.count() || misfit {
@@ -127,12 +128,12 @@ impl VirtualNodes {
 
     fn fits(&self, node: NodeId, threads: u32, machine: &Machine) -> bool {
         let cpus = machine.nodes[node.index()].cpus.len();
-        // Where CPUs are shared anyway, any node will do.
+        // If threads share CPUs anyway, any node is acceptable.
         let shared = self.of.len() > machine.nodes.iter().map(|n| n.cpus.len()).sum();
         cpus > 0 && (shared || cpus >= threads as usize)
     }
 
-    /// Every placement if there are `most` at most, else this many `drawn` ones and the one of the highest weighted
+    /// Every placement if there are at most `most`, else `drawn` random ones and the one with the highest weighted
     /// bandwidth.
     ///
     /// # Errors
@@ -184,7 +185,7 @@ impl VirtualNodes {
         all
     }
 
-    /// A placement by chance.
+    /// A random placement of the virtual nodes, by a seed.
     #[must_use]
     pub fn drawn(&self, machine: &Machine, nodes: &[NodeId], seed: u64) -> Option<Vec<NodeId>> {
         let mut order = nodes.to_vec();
@@ -198,8 +199,9 @@ impl VirtualNodes {
     }
 }
 
-/// Threads on the CPUs of virtual nodes, which are numbered node by node: `groups` has the virtual thread of each
-/// thread, `of` the node of each virtual thread. More threads than the node of `machine` has CPUs begin again.
+/// The affinity of threads on the CPUs of virtual nodes, which are numbered node by node. `groups`: the virtual thread
+/// of each thread; `of`: the node of each virtual thread. With more threads than a node's CPUs, starts again at the
+/// first.
 #[must_use]
 pub fn virtual_affinity(name: &str, groups: &[u32], of: &[u32], machine: &Machine) -> Affinity {
     let mut first = vec![0];

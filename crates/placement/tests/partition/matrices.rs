@@ -1,4 +1,4 @@
-//! Who communicates with whom: patterns that programs show, and some that are hard.
+//! Communication matrices: patterns of real programs, and some that are hard to partition.
 
 use nodewise_placement::SharingGraph;
 use nodewise_placement::formulas::mix;
@@ -57,7 +57,7 @@ fn stencil(threads: u32) -> Vec<(u32, u32, f64)> {
         .collect()
 }
 
-/// Eight partners each, anybody.
+/// Eight random partners for each thread.
 fn random(threads: u32, seed: u64) -> Vec<(u32, u32, f64)> {
     let partner = |a: u32, i: u32| {
         (

@@ -1,4 +1,4 @@
-//! What is decided at the end of a period: threads by the scheduler, then pages.
+//! The decisions at the end of a period: first threads, by the scheduler, then pages.
 
 use super::outcome::{Limits, Moves, Outcome, ProgramOutcome};
 use super::pages::DynamicMigration;
@@ -64,11 +64,11 @@ impl<'a> Deciding<'a> {
             .flat_map(|t| &t.accesses)
             .sum();
         let turned = self.threads(now_ns, &counted, programs);
-        // A line a second is 1e-6 a microsecond.
+        // 1 line per second is 1e-6 lines per microsecond.
         let busy = lines * 1e-6 >= self.limits.least_rate;
         for at in 0..programs.len() {
             match turned[at] {
-                // What was counted is from other nodes.
+                // The counts were made on other nodes.
                 true => self.pages[at].forget(),
                 false => {
                     self.pages[at].count(&programs[at]);
@@ -81,7 +81,7 @@ impl<'a> Deciding<'a> {
         }
     }
 
-    /// Moves threads; which programs' threads moved.
+    /// Moves threads. Returns for each program whether any of its threads moved.
     fn threads(&mut self, now_ns: f64, counted: &[Process], programs: &mut [State<'_>]) -> Vec<bool> {
         let mut turned = vec![false; programs.len()];
         let Some(scheduler) = &mut self.scheduler else {
@@ -140,7 +140,7 @@ impl<'a> Deciding<'a> {
         self.pay(at, moved, program);
     }
 
-    /// A program waits while its pages are moved.
+    /// Makes a program wait for the time that its pages are moved.
     fn pay(&mut self, at: usize, pages: u64, program: &mut State<'_>) {
         if pages == 0 {
             return;
@@ -158,7 +158,7 @@ impl<'a> Deciding<'a> {
     }
 
     fn page_ns(&self, program: &State<'_>) -> f64 {
-        // A second a GB is a nanosecond a byte.
+        // 1 s per GB is 1 ns per byte.
         program.timeline.page_bytes() * self.limits.seconds_per_gb
     }
 
@@ -172,7 +172,7 @@ impl<'a> Deciding<'a> {
     }
 }
 
-/// What counters say of a program's last period: lines that its CPUs fetched from each node's memory, a second.
+/// The counters of a program's last period: lines per second that its CPUs fetched from each node's memory.
 fn counted(id: u32, program: &mut State<'_>, period_ns: f64) -> Process {
     let nodes = program.pages_at.len();
     let mut accesses = vec![vec![0.0; nodes]; program.nodes.len()];

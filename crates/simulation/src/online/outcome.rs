@@ -1,4 +1,4 @@
-//! What is asked of runs in which threads or pages move, and what comes of them.
+//! Settings and results of runs in which threads or pages move.
 
 use nodewise_control::{Settings, asym};
 use nodewise_placement::MigrationPolicy;
@@ -14,15 +14,16 @@ pub enum Moves {
     ThreadsAndPages,
 }
 
-/// What holds for all runs.
+/// Settings common to all runs.
 pub struct Limits<'a> {
     /// Time between decisions, seconds.
     pub period_s: f64,
     /// Least length of a run on the mean static placement, seconds.
     pub least_s: f64,
-    /// Cost of moving 10⁹ bytes, the copy included, seconds.
+    /// Cost of moving 10⁹ bytes, including the copy, seconds.
     pub seconds_per_gb: f64,
-    /// Lines from memory a microsecond, of all programs, from which on pages are moved dynamically.
+    /// Pages are moved dynamically while all programs together fetch at least this number of lines from memory per
+    /// microsecond.
     pub least_rate: f64,
     /// Parameters of the scheduler of threads.
     pub threads: asym::Settings,
@@ -32,14 +33,14 @@ pub struct Limits<'a> {
     pub policy: &'a (dyn Fn() -> Box<dyn MigrationPolicy> + Sync),
 }
 
-/// What came of one run of all programs.
+/// The result of one run of all programs.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Outcome {
-    /// What came of each program, in the order asked for.
+    /// The result of each program, in the given order.
     pub programs: Vec<ProgramOutcome>,
-    /// How often the scheduler of threads was asked.
+    /// Number of decisions by the scheduler of threads.
     pub decisions: u64,
-    /// Decisions that some program's migration was over budget in.
+    /// Number of decisions in which the migration of some program was over budget.
     pub refused: u64,
     /// Placements that the searches could choose from, summed over decisions.
     pub placements: f64,
@@ -47,7 +48,7 @@ pub struct Outcome {
     pub evaluated: f64,
 }
 
-/// One program of a run.
+/// The result of one program in a run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ProgramOutcome {
     /// Time of its work, seconds.
@@ -58,7 +59,7 @@ pub struct ProgramOutcome {
     pub threads_moved: u64,
     /// Bytes that the page policy moved.
     pub dynamic_bytes: f64,
-    /// Bytes that were moved since dynamic migration was not enough.
+    /// Bytes of full migrations, as dynamic migration was not enough.
     pub full_bytes: f64,
     /// Time that moving took, seconds; part of `seconds`.
     pub moving_s: f64,

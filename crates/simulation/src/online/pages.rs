@@ -10,10 +10,10 @@ use nodewise_profile::PageNumber;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// A page policy of one program, and what it has counted.
+/// The page policy of one program, with its counts.
 pub(super) struct DynamicMigration {
     controller: Controller,
-    /// How many of the nodes that the policy sees are those of the program's threads.
+    /// The number of nodes with threads of the program; they come first among the nodes that the policy sees.
     own: Arc<AtomicUsize>,
     counted: Counted,
 }
@@ -25,8 +25,8 @@ struct Counted {
     counts: Vec<u64>,
 }
 
-/// Its policy sees the nodes of the program's threads first, then others that still have pages of it; nothing is spread
-/// over the latter.
+/// Shows its policy the nodes with threads of the program first, then other nodes that still have pages of it; pages
+/// are spread over the former only.
 struct OntoOwn {
     policy: Box<dyn MigrationPolicy>,
     own: Arc<AtomicUsize>,
@@ -63,7 +63,7 @@ impl DynamicMigration {
             own: Arc::clone(&own),
         });
         let mut controller = Controller::new(policy, settings);
-        // Time begins with the run, not with the first decision.
+        // The clock starts with the run, not with the first decision.
         controller.record(0, &BatchResult::default());
         Self {
             controller,
@@ -75,7 +75,7 @@ impl DynamicMigration {
         }
     }
 
-    /// Adds what the program did since the last decision.
+    /// Adds the program's accesses since the last decision.
     pub fn count(&mut self, state: &State<'_>) {
         let Counted { nodes, counts } = &mut self.counted;
         for (phase, times) in state
@@ -92,12 +92,12 @@ impl DynamicMigration {
         }
     }
 
-    /// What was counted came from other nodes.
+    /// Drops all counts, which were made on other nodes.
     pub fn forget(&mut self) {
         self.counted.counts.fill(0);
     }
 
-    /// Moves pages, each for `page_ns`; how many.
+    /// Moves pages, each at a cost of `page_ns`. Returns the number of pages.
     pub fn step(&mut self, state: &mut State<'_>, page_ns: f64) -> u64 {
         let pages = self.counted.pages();
         let mut frame = state.own_nodes();
@@ -147,7 +147,7 @@ impl Counted {
     }
 }
 
-/// What the policy sees: nodes are numbered as `frame` lists them.
+/// The accesses that the policy sees, with nodes numbered as in `frame`.
 struct View<'a> {
     counted: &'a Counted,
     state: &'a State<'a>,
@@ -182,7 +182,8 @@ impl Observed for View<'_> {
             .for_each(|(c, node)| *c = all[*node]);
     }
 
-    /// A period has no order inside: any access may have been the first, drawn by the page's number.
+    /// The order of accesses in a period is unknown: any access may have been the first; it is drawn by the page's
+    /// number.
     fn first(&self, index: usize) -> Option<NodeId> {
         let mut counts = vec![0; self.frame.len()];
         self.counts(index, &mut counts);

@@ -1,4 +1,4 @@
-//! One program under way: where its threads and pages are, and what each of its phases costs there.
+//! The state of one program in a run: the nodes of its threads and pages, and the traffic of its phases there.
 
 use super::timeline::{Timeline, TimelinePhase};
 use crate::phase::Load;
@@ -6,12 +6,12 @@ use crate::resources::Resources;
 use crate::traffic::{Cell, Phase};
 use nodewise_machine::NodeId;
 
-/// How often a program's parts run.
+/// The number of runs of a program's phases.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Rounds {
-    /// Runs of the body that are taken as one pass: as many as a period has.
+    /// Number of runs of the body that make up one pass, to fill a period.
     pub at_once: f64,
-    /// How often those are repeated.
+    /// Number of passes over the body.
     pub passes: usize,
 }
 
@@ -25,22 +25,22 @@ pub(super) struct State<'a> {
     pub homes: Vec<u16>,
     /// Pages on each node.
     pub pages_at: Vec<u64>,
-    /// Traffic of each phase from where threads are to where pages are; `None`: out of date.
+    /// Traffic of each phase between the nodes of threads and pages; `None` if it must be recomputed.
     cells: Vec<Option<Phase>>,
-    /// Counts changes of threads and pages.
+    /// Number of changes of the places of threads or pages.
     pub version: u64,
-    /// The current phase, and the passes of the body that are over.
+    /// The current phase, and the number of completed passes of the body.
     at: usize,
     passes: usize,
     /// Share of the phase that is left, 0 to 1.
     left: f64,
-    /// Time for which pages are moved before it goes on, nanoseconds.
+    /// Remaining time during which pages are moved and the program waits, nanoseconds.
     pub pause_ns: f64,
     /// How often each phase ran since the last decision.
     pub passed: Vec<f64>,
     /// Time since it began, nanoseconds.
     pub ns: f64,
-    /// When its work was done.
+    /// When its required work was done.
     pub ended_ns: Option<f64>,
     /// Latency summed over lines, and lines, of its work.
     waited: f64,
@@ -48,7 +48,7 @@ pub(super) struct State<'a> {
 }
 
 impl<'a> State<'a> {
-    /// At its beginning, virtual node i on `on[i]`; `cells` has the traffic between virtual nodes.
+    /// The initial state, with virtual node i on node `on[i]`. `cells` has the traffic between virtual nodes.
     pub fn new(
         timeline: &'a Timeline,
         cells: &[Phase],
@@ -88,7 +88,7 @@ impl<'a> State<'a> {
         self.at
     }
 
-    /// How often the current phase runs in one go.
+    /// Number of consecutive runs of the current phase.
     fn times(&self) -> f64 {
         if self.timeline.body.contains(&self.at) {
             self.rounds.at_once
@@ -97,7 +97,7 @@ impl<'a> State<'a> {
         }
     }
 
-    /// Makes the traffic of a phase current.
+    /// Recomputes the traffic of a phase if necessary.
     pub fn refresh(&mut self, phase: usize) {
         if self.cells[phase].is_none() {
             let timeline = self.timeline;
@@ -108,7 +108,7 @@ impl<'a> State<'a> {
         }
     }
 
-    /// The traffic of a phase, which is current.
+    /// The traffic of a phase, which must be up to date.
     pub fn cells(&self, phase: usize) -> &Phase {
         self.cells[phase].as_ref().expect("refreshed")
     }
@@ -118,7 +118,7 @@ impl<'a> State<'a> {
         self.load_of(self.at, resources)
     }
 
-    /// The load of a phase, whose traffic is current.
+    /// The load of a phase, whose traffic must be up to date.
     pub fn load_of<'l>(&'l self, at: usize, resources: &'l Resources) -> Load<'l> {
         let timeline = self.timeline;
         let (phase, at_a_time) = (self.cells(at), timeline.phases[at].at_a_time);
@@ -132,7 +132,7 @@ impl<'a> State<'a> {
         )
     }
 
-    /// Threads or pages have moved.
+    /// Records that threads or pages have moved.
     pub fn changed(&mut self) {
         self.version += 1;
         self.cells.iter_mut().for_each(|c| *c = None);
@@ -153,7 +153,7 @@ impl<'a> State<'a> {
         }
     }
 
-    /// Advances by `ns`; the phase takes `phase_ns` each time, its lines wait `waited` in all.
+    /// Advances by `ns`. The phase takes `phase_ns` each time, and its lines wait for `waited` in total.
     pub fn pass(&mut self, ns: f64, phase_ns: f64, (waited, lines): (f64, f64)) {
         self.ns += ns;
         if self.pause_ns > 0.0 {
@@ -204,7 +204,7 @@ impl<'a> State<'a> {
         }
     }
 
-    /// Each node that its threads are on, ascending.
+    /// The nodes that its threads are on, ascending.
     pub fn own_nodes(&self) -> Vec<usize> {
         let mut own = self.nodes.clone();
         own.sort_unstable();
@@ -213,7 +213,7 @@ impl<'a> State<'a> {
     }
 }
 
-/// The traffic of a phase whose pages are where `home` says, to `width` nodes.
+/// The traffic of a phase to `width` nodes, where `home` gives the node of each page.
 pub(super) fn traffic(phase: &TimelinePhase, width: usize, home: impl Fn(usize) -> usize) -> Phase {
     let slots = phase.accesses.iter().map(|a| a.0 as usize + 1).max().unwrap_or(0);
     let mut cells = vec![Cell::default(); slots * width];
@@ -225,7 +225,7 @@ pub(super) fn traffic(phase: &TimelinePhase, width: usize, home: impl Fn(usize) 
     phase.with_cells(width, &cells)
 }
 
-/// The same traffic with virtual node i on `on[i]`.
+/// The same traffic with virtual node i on node `on[i]`.
 fn renamed(phase: &Phase, on: &[NodeId], width: usize) -> Phase {
     let mut real = Phase::new(phase.region, width);
     real.lines = phase.lines;

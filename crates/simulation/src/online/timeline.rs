@@ -1,4 +1,4 @@
-//! A recorded program in memory, in steps of about a decision period: who accessed which page how often.
+//! A recorded program in memory, divided into steps of about a decision period: accesses by CPU and page.
 
 use crate::calibration::Fit;
 use crate::concurrency;
@@ -9,13 +9,14 @@ use nodewise_profile::{Access, AccessSource, PageNumber, Profile, RegionId};
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// A slice in which at least this part of all pages is new is not of the program's body, which is repeated.
+/// A slice in which at least this share of all pages is touched for the first time does not belong to the program's
+/// body.
 const NEW: f64 = 0.01;
 
 /// A program's traffic by step, region, CPU and page.
 pub struct Timeline {
     pub(super) phases: Vec<TimelinePhase>,
-    /// The phases that are repeated; those before and after run once.
+    /// The phases of the body, which are repeated; those before and after it run once.
     pub(super) body: Range<usize>,
     /// Virtual node of each CPU slot.
     pub(super) slot_nodes: Vec<usize>,
@@ -35,12 +36,12 @@ pub(super) struct TimelinePhase {
     pub region: RegionId,
     /// Accesses of each CPU slot that ran.
     pub accesses: Vec<(u32, u64)>,
-    /// CPUs busy at a time, at most.
+    /// Largest number of CPUs busy at a time.
     pub at_a_time: f64,
     pub rows: Vec<Row>,
 }
 
-/// What one CPU did to one page.
+/// The accesses of one CPU to one page.
 #[derive(Clone, Copy)]
 pub(super) struct Row {
     pub page: u32,
@@ -51,8 +52,8 @@ pub(super) struct Row {
 }
 
 impl Timeline {
-    /// Reads a program whose run is predicted to take `seconds`, in steps of about `period_s`; pages are where `start`
-    /// has them.
+    /// Reads a program whose run is predicted to take `seconds`, in steps of about `period_s`. `start`: the initial
+    /// mapping.
     ///
     /// # Errors
     /// When the accesses cannot be read to their end.
@@ -105,11 +106,11 @@ impl Timeline {
     }
 }
 
-/// Which slices make a step.
+/// How slices are grouped into steps.
 struct Steps {
     /// Slices of the body.
     body: Range<usize>,
-    /// So many slices make one step.
+    /// Number of slices in a step.
     together: usize,
 }
 
@@ -122,7 +123,7 @@ impl Steps {
         }
     }
 
-    /// Steps of the body begin with it, and those of what follows with that.
+    /// The step of a slice. A step begins at the start of the body, and another at its end.
     fn step(&self, slice: usize) -> usize {
         if slice < self.body.start {
             slice / self.together
@@ -140,8 +141,8 @@ impl Steps {
     }
 }
 
-/// The longest stretch of slices without many new pages: setting up touches pages for the first time, and so may what a
-/// program does once at its end. All slices where each has many.
+/// The longest sequence of slices without many new pages. Initialisation touches pages for the first time, and so may
+/// the program's end. All slices if each has many new pages.
 fn body(profile: &Profile, slices: usize) -> Range<usize> {
     let mut new = vec![0u64; slices];
     for touch in &profile.first_touches {
@@ -251,7 +252,7 @@ impl<'a> Reading<'a> {
         }));
     }
 
-    /// The phases, and which of them are the body; all where it did nothing.
+    /// The phases, and the range that is the body; all phases if the body has none.
     fn finish(mut self) -> (Vec<TimelinePhase>, Range<usize>) {
         self.end_step();
         let steps = self.steps.of_body();
@@ -266,7 +267,7 @@ impl<'a> Reading<'a> {
     }
 }
 
-/// Rows of one CPU and page become one.
+/// Merges rows of the same CPU and page.
 fn merge(rows: &mut Vec<Row>) {
     rows.sort_unstable_by_key(|r| (r.page, r.slot));
     rows.dedup_by(|next, row| {
@@ -280,7 +281,7 @@ fn merge(rows: &mut Vec<Row>) {
     });
 }
 
-/// By slice and region how much work there was, and how long it takes as many CPUs as could be busy.
+/// By slice and region: the amount of work, and its time on as many CPUs as could be busy.
 #[derive(Default)]
 struct Limits(Vec<(usize, RegionId, f64, f64)>);
 
@@ -301,7 +302,7 @@ impl Limits {
         }
     }
 
-    /// CPUs busy at a time, the mean over the work of a step.
+    /// Number of CPUs busy at a time, as a mean over the work of a step.
     fn by_step(self, steps: &Steps) -> BTreeMap<(usize, RegionId), f64> {
         let mut sums: BTreeMap<(usize, RegionId), (f64, f64)> = BTreeMap::new();
         for (slice, region, work, alone) in self.0 {

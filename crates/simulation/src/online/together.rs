@@ -1,4 +1,5 @@
-//! Programs in simulated time: how long their current phases take beside each other, and what ends next.
+//! Advances programs in simulated time: the times of their current phases under mutual contention, and which phase ends
+//! next.
 
 use super::state::State;
 use crate::Demand;
@@ -6,12 +7,12 @@ use crate::phase::{Cost, Load};
 use crate::resources::Resources;
 use std::collections::HashMap;
 
-/// Relative change of times below which they agree.
+/// Relative change of times below which the fixed-point iteration has converged.
 const AGREED: f64 = 1e-3;
-/// Largest number of rounds until they do.
+/// Largest number of iterations.
 const ROUNDS: usize = 40;
-/// From this round on steps are damped (geometric mean), against oscillation.
-const CALMER: usize = 6;
+/// From this iteration on, steps are damped (geometric mean) to prevent oscillation.
+const DAMPED_FROM: usize = 6;
 /// Largest number of remembered solutions.
 const REMEMBERED: usize = 200_000;
 
@@ -23,15 +24,15 @@ pub(super) struct Times {
     pub lines: f64,
 }
 
-/// Which phase each program is in and how its threads and pages are then; `None`: it pauses.
+/// The phase of each program and the version of its state; `None`: the program pauses.
 type Key = Vec<Option<(usize, u64)>>;
 
-/// Solutions that were found, by what was solved.
+/// Cache of solutions, by what was solved.
 #[derive(Default)]
 pub(super) struct Solved(HashMap<Key, Vec<Times>>);
 
 impl Solved {
-    /// How long each program's phase takes while the others are in theirs.
+    /// The time of each program's phase while the others are in their current phases.
     pub fn times(&mut self, programs: &mut [State<'_>], resources: &Resources) -> Vec<Times> {
         let running = |p: &State<'_>| (p.pause_ns <= 0.0).then(|| (p.phase(), p.version));
         let key: Key = programs.iter().map(running).collect();
@@ -50,7 +51,7 @@ impl Solved {
     }
 }
 
-/// A program's phase while times are sought.
+/// A program's phase during the fixed-point iteration.
 struct Seeking<'a> {
     state: &'a State<'a>,
     load: Load<'a>,
@@ -59,7 +60,7 @@ struct Seeking<'a> {
 }
 
 impl Seeking<'_> {
-    /// What each of its nodes moves, and at most how many bytes a nanosecond.
+    /// The traffic of each of its nodes, with its rate limit in bytes per nanosecond.
     fn moves(&self) -> impl Iterator<Item = (&Demand, f64)> {
         let rate = self.state.timeline.fit.miss / self.now.ns;
         let busy = self.load.demands.iter().filter(|d| d.bytes > 0.0);
@@ -111,7 +112,7 @@ fn solve(programs: &[State<'_>], key: &Key, resources: &Resources) -> Vec<Times>
     key.iter().map(of).collect()
 }
 
-/// The time of one program's phase beside what the others move now.
+/// The time of one program's phase under the others' present traffic.
 fn beside(seeking: &[Seeking<'_>], at: usize, round: usize) -> Times {
     let one = &seeking[at];
     let meets = |demand: &Demand| demand.over.iter().any(|o| one.load.bytes[o.0 as usize] > 0.0);
@@ -127,7 +128,7 @@ fn beside(seeking: &[Seeking<'_>], at: usize, round: usize) -> Times {
             .load
             .solve_beside(others, &timeline.typical, &timeline.fit, &timeline.parameters),
     };
-    let ns = if round < CALMER {
+    let ns = if round < DAMPED_FROM {
         solved.ns
     } else {
         (solved.ns * one.now.ns).sqrt()

@@ -128,7 +128,7 @@ pub fn histogram(rows: &[Access], threads: usize) -> Histogram {
     histogram
 }
 
-/// Nothing uncertain, one miss at a time, no queueing, every line reaches memory.
+/// No uncertainty, one miss at a time, no queueing, and every line reaches memory.
 pub fn exact() -> Parameters {
     Parameters {
         parallelism: Range::exactly(1.0),
@@ -138,7 +138,7 @@ pub fn exact() -> Parameters {
     }
 }
 
-/// Profile without times: compute is the nominal 0.5 ns an access.
+/// A profile without times: compute time is the nominal 0.5 ns per access.
 pub const NS_PER_ACCESS: f64 = 0.5;
 
 pub fn predict(

@@ -184,7 +184,7 @@ fn runs_beyond_their_object_and_what_was_touched_first() {
         let reader = Reader::open(&folder.profile()).unwrap();
         assert!(reader.visit(&mut |rows| shown += rows.len()).is_err());
         assert_eq!(shown, 0);
-        // The same where somebody touched them is read, where there is memory for it.
+        // With first touches of the same pages the profile is read, if there is enough memory.
         told.first_touches = vec![FirstTouch {
             len: length,
             ..FirstTouch::default()

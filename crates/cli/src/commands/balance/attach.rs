@@ -10,7 +10,7 @@ use nodewise_live::{Session, Target};
 use std::time::Duration;
 
 pub fn run(arguments: &Arguments, target: &Target) -> anyhow::Result<Outcome> {
-    privileges::give_way(super::WHILE_ATTACHING);
+    privileges::set_niceness(super::WHILE_ATTACHING);
     settings::check_files(arguments)?;
     let topology = settings::topology(arguments)?;
     if topology.single() {
@@ -22,7 +22,7 @@ pub fn run(arguments: &Arguments, target: &Target) -> anyhow::Result<Outcome> {
     let mut session = Session::new(&options, target, topology, None).map_err(super::named)?;
     super::subscribe(&mut session, arguments, &options, target)?;
     decline_balancing();
-    privileges::give_way(super::NICENESS);
+    privileges::set_niceness(super::NICENESS);
     let lasting = matches!(target, Target::Group(folder) if folder.exists());
     loop {
         match signals.wait(Duration::ZERO).map(|s| s.number) {

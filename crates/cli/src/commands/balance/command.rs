@@ -47,7 +47,7 @@ pub fn run(arguments: &Arguments, words: Vec<OsString>) -> anyhow::Result<Outcom
     let mut child = Forwarding::start(&mut command).map_err(|e| cannot_start(command.get_program(), &e))?;
     session.follow(child.id());
     // Now: the child would have inherited it.
-    privileges::give_way(super::NICENESS);
+    privileges::set_niceness(super::NICENESS);
     decline_balancing();
     let status = loop {
         match child.next(BETWEEN, &[SIGUSR1, SIGUSR2])? {

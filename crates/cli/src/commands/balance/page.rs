@@ -1,5 +1,5 @@
-//! The page of a session. Who moves other people's pages must not listen: a process of its own serves it, which has
-//! no privileges, runs when nobody else wants to, and ends with us.
+//! The page of a session. A process that may move other users' pages must not accept connections, so a separate process
+//! serves the page; it has no privileges, runs at the lowest priority, and ends with this one.
 
 use crate::output::command_line;
 use anyhow::Context;
@@ -57,7 +57,8 @@ impl Page {
         })
     }
 
-    /// A line an interval. Nobody waits for a server that is slow: what it has no room for is left out.
+    /// Sends a line after each interval. A slow server does not delay the session: lines for which it has no room are
+    /// dropped.
     fn tell(&mut self, status: &Status) -> io::Result<()> {
         if self.server.try_wait()?.is_some() {
             return Err(ErrorKind::BrokenPipe.into());

@@ -57,18 +57,18 @@ pub fn target(arguments: &Arguments) -> anyhow::Result<Target> {
 
 /// How accesses are sampled, as written.
 #[derive(Clone, Copy, ValueEnum)]
-pub enum By {
+pub enum SamplingMethod {
     Auto,
     HintFaults,
     Userfaultfd,
 }
 
-impl From<By> for Sensor {
-    fn from(by: By) -> Self {
+impl From<SamplingMethod> for Sensor {
+    fn from(by: SamplingMethod) -> Self {
         match by {
-            By::Auto => Self::Auto,
-            By::HintFaults => Self::HintFaults,
-            By::Userfaultfd => Self::Userfaultfd,
+            SamplingMethod::Auto => Self::Auto,
+            SamplingMethod::HintFaults => Self::HintFaults,
+            SamplingMethod::Userfaultfd => Self::Userfaultfd,
         }
     }
 }

@@ -18,8 +18,8 @@ pub fn one(check: &Check, screen: Screen) -> String {
     out.push('\n');
     for reason in &process.reasons {
         out.push_str(&screen.wrap("  - ", reason.text.split(' ')));
-        if let Some(mend) = reason.mend {
-            out.push_str(&screen.wrap("    remedy: ", mend.split(' ')));
+        if let Some(remedy) = reason.remedy {
+            out.push_str(&screen.wrap("    remedy: ", remedy.split(' ')));
         }
     }
     if process.score < check.threshold && !process.ranges.is_empty() {
@@ -77,7 +77,7 @@ pub fn several(check: &Check, screen: Screen) -> String {
 
 /// A line of the table. The reason in it is the first one that has a remedy.
 fn row(process: &Assessment, check: &Check, screen: Screen) -> [String; 6] {
-    let why = process.reasons.iter().find(|r| r.mend.is_some());
+    let why = process.reasons.iter().find(|r| r.remedy.is_some());
     [
         process.pid.to_string(),
         graded(process.score, check.threshold, screen),

@@ -5,7 +5,7 @@ use crate::exit::Outcome;
 use crate::output::say;
 use nodewise_enforce::Holder;
 use nodewise_linux::{Host, clock, companion};
-use nodewise_observe::faults::{Options, SETS_ASIDE, Sensor, Target, Tend, record};
+use nodewise_observe::faults::{Options, PeriodicTask, SETS_ASIDE, Sensor, Target, record};
 use nodewise_observe::{Error, ErrorKind, Slicing, host_meta};
 use std::path::PathBuf;
 use std::process::Command;
@@ -124,7 +124,7 @@ fn target(arguments: &Arguments) -> anyhow::Result<(Target, Option<String>)> {
 
 /// Makes the kernel leave the sampled pages where they are, if possible; if not, the pages it moves are counted. Not
 /// needed on a single node, where pages cannot move.
-fn held(command: &mut Command, preload: &mut Vec<PathBuf>) -> Option<Tend> {
+fn held(command: &mut Command, preload: &mut Vec<PathBuf>) -> Option<PeriodicTask> {
     if host_meta(&Host::default()).host_nodes < 2 {
         return None;
     }

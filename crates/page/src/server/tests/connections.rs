@@ -6,7 +6,7 @@ use std::io::{Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::time::{Duration, Instant};
 
-/// What whoever knows the token waits at most while others crowd: the host may be busy with other tests.
+/// Longest wait of a client with the token while other clients crowd the server; the host may be busy with other tests.
 const ANSWERED: Duration = Duration::from_secs(1);
 
 /// More than the server keeps, and fewer than the descriptors of a process.

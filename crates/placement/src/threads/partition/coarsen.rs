@@ -6,19 +6,19 @@ use crate::threads::SharingGraph;
 
 const FREE: u32 = u32::MAX;
 
-/// A coarser graph, and where each vertex of the finer one went.
+/// A coarser graph, with the vertex that each vertex of the finer one became part of.
 pub(super) struct Coarse {
     pub graph: SharingGraph,
     into: Vec<u32>,
 }
 
 impl Coarse {
-    /// Parts of the finer graph's vertices, from those of this one's.
+    /// Projects a partition of this graph to the finer one.
     pub fn brought_back(&self, places: &[u32]) -> Vec<u32> {
         self.into.iter().map(|c| places[*c as usize]).collect()
     }
 
-    /// Parts of this graph's vertices, from those of the finer one's, which agree.
+    /// Projects a partition of the finer graph to this one; merged vertices must be in the same part.
     pub fn taken_along(&self, places: &[u32]) -> Vec<u32> {
         let mut out = vec![0; self.graph.len()];
         for (coarse, place) in self.into.iter().zip(places) {
@@ -28,9 +28,9 @@ impl Coarse {
     }
 }
 
-/// Matches each vertex, in order or, from the second seed on, in one drawn by it, with the free neighbour it shares
-/// most with for their sizes; with `within`, only with one of the same part. Nobody grows beyond a quarter of the
-/// smallest part.
+/// Matches each vertex with the free neighbour with which it shares most relative to their sizes; with `within`, only
+/// with one of the same part. Vertices are visited in order for the first seed, in random order for others. No merged
+/// vertex exceeds a quarter of the smallest part.
 pub(super) fn coarsen(graph: &SharingGraph, parts: &Parts, seed: u64, within: Option<&[u32]>) -> Coarse {
     let smallest = parts.sizes.iter().copied().filter(|s| *s > 0).min().unwrap_or(1);
     let most = (smallest / 4).max(1);

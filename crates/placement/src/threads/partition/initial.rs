@@ -4,8 +4,8 @@ use super::parts::Parts;
 use crate::formulas::mix;
 use crate::threads::SharingGraph;
 
-/// Fills part after part with the vertex that shares most with those already in it; a part's first is the
-/// one that shares most with all that are left, or, from the second seed on, a drawn one.
+/// Fills one part after the other with the vertex that shares most with those already in it. A part's first vertex is
+/// the one that shares most with all that are left; from the second seed on, a random one.
 pub(super) fn initial(graph: &SharingGraph, parts: &Parts, seed: u64) -> Vec<u32> {
     let mut growth = Growth::new(graph, parts.count());
     for part in 0..parts.count() {
@@ -25,7 +25,7 @@ struct Growth<'a> {
     /// The part of each vertex; `none` while it has none.
     places: Vec<u32>,
     none: u32,
-    /// What a vertex shares with those that have no part.
+    /// What each vertex shares with those that have no part yet.
     left: Vec<f64>,
     filled: Vec<u32>,
 }
@@ -52,7 +52,8 @@ impl<'a> Growth<'a> {
             let room = size - self.filled[part as usize];
             let fits = |v: &usize| self.graph.size(*v) <= room;
             let begins = self.filled[part as usize] == 0 && !first;
-            // What is shared with the part first; of equals, who leaves least behind, then the first.
+            // Most shared with the part; among equals, least shared with the remaining vertices; then the lowest
+            // number.
             let better = |a: usize, b: usize| (with[b], -self.left[b]) > (with[a], -self.left[a]);
             let chosen = if begins {
                 let fit: Vec<usize> = self.free().filter(fits).collect();
@@ -81,7 +82,7 @@ impl<'a> Growth<'a> {
         }
     }
 
-    /// What fits nowhere goes where most room is left.
+    /// Vertices that fit nowhere go to the part with most room left.
     fn rest(&mut self, parts: &Parts) {
         let left: Vec<usize> = self.free().collect();
         for vertex in left {

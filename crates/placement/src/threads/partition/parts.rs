@@ -1,13 +1,13 @@
-//! The parts that threads are dealt out to, and what communication between them costs.
+//! The parts of a partition, and the cost of communication between them.
 
 use crate::threads::SharingGraph;
 
-/// The parts to deal out to.
+/// The parts of a partition.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Parts {
     /// Threads of each part.
     pub sizes: Vec<u32>,
-    /// What a unit of communication costs between two parts, `[part * parts + other]`: symmetric, 0 inside.
+    /// Cost of a unit of communication between two parts, `[part * parts + other]`: symmetric, 0 inside a part.
     pub costs: Vec<f64>,
 }
 
@@ -27,7 +27,7 @@ impl Parts {
         self.sizes.len()
     }
 
-    /// What communication costs with threads in parts.
+    /// The cost of all communication under a partition.
     #[must_use]
     pub fn cost(&self, graph: &SharingGraph, places: &[u32]) -> f64 {
         let row = |v: usize| &self.costs[places[v] as usize * self.count()..][..self.count()];
@@ -39,7 +39,7 @@ impl Parts {
         (0..graph.len()).map(of).sum()
     }
 
-    /// The parts in order, each filled before the next.
+    /// A partition into blocks of consecutive threads.
     #[must_use]
     pub fn blocks(&self) -> Vec<u32> {
         let part = |(p, size): (usize, &u32)| std::iter::repeat_n(p as u32, *size as usize);

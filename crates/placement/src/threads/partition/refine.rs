@@ -3,18 +3,18 @@
 use super::parts::Parts;
 use crate::threads::SharingGraph;
 
-/// Rounds over all pairs of parts.
+/// Largest number of rounds over all pairs of parts.
 const ROUNDS: usize = 8;
-/// Moves in a row that save nothing before two parts are left alone; half as many where there are more.
+/// Largest number of consecutive moves without gain between two parts; half as many if there are more parts.
 const PATIENCE: usize = 96;
 
-/// Improves `places`. With single threads each part ends with exactly its size; with vertices of several, no
-/// further from it than the largest vertex, unless it began so.
+/// Improves `places`. With single threads each part ends with exactly its size. With vertices of several threads, a
+/// part deviates by at most the largest vertex, unless it did so at the start.
 pub(super) fn refine(graph: &SharingGraph, parts: &Parts, places: Vec<u32>) -> Vec<u32> {
     let mut refinement = Refinement::new(graph, parts, places);
     refinement.even_out();
     let count = parts.count();
-    // When each part, and each pair, last changed or was tried.
+    // When each part last changed, and when each pair was last tried.
     let (mut changed, mut tried) = (vec![1usize; count], vec![0usize; count * count]);
     for time in 2..ROUNDS + 2 {
         let before = changed.clone();
@@ -25,7 +25,7 @@ pub(super) fn refine(graph: &SharingGraph, parts: &Parts, places: Vec<u32>) -> V
                 }
                 tried[p * count + q] = time;
                 if refinement.exchange(p as u32, q as u32) {
-                    // Later than any try of this round, itself included.
+                    // Later than all tries of this round, including this one.
                     (changed[p], changed[q]) = (time + 1, time + 1);
                 }
             }
@@ -44,9 +44,10 @@ struct Refinement<'a> {
     /// What vertex v shares with part p, `[v * parts + p]`.
     shared: Vec<f64>,
     filled: Vec<i64>,
-    /// Where in the pair under way a vertex is.
+    /// Each vertex's position in the current pair.
     at: Vec<u32>,
-    /// What each vertex shares with each, `[v * vertices + u]`, where most share something: two parts are few of all.
+    /// What each vertex shares with each other one, `[v * vertices + u]`, for dense graphs: a pair of parts has only
+    /// few of a vertex's neighbours.
     matrix: Option<Vec<f64>>,
 }
 
@@ -75,7 +76,7 @@ impl<'a> Refinement<'a> {
         self.filled[part as usize] - i64::from(self.parts.sizes[part as usize])
     }
 
-    /// What moving a vertex from its part to another saves.
+    /// The gain of moving a vertex to another part.
     fn saving(&self, vertex: usize, to: u32) -> f64 {
         let count = self.parts.count();
         let row = |p: u32| &self.parts.costs[p as usize * count..][..count];
@@ -101,7 +102,7 @@ impl<'a> Refinement<'a> {
         }
     }
 
-    /// Moves what costs least from parts that have too much to those that have too little.
+    /// Moves the cheapest vertices from parts above their size to parts below it.
     fn even_out(&mut self) {
         loop {
             let tolerated = i64::from(self.graph.largest()) - 1;
@@ -123,8 +124,8 @@ impl<'a> Refinement<'a> {
         }
     }
 
-    /// One pass of Kernighan and Lin between two parts: moves that save most, the fuller part's first, each
-    /// vertex once; what came after the best moment is not made. Whether anything improved.
+    /// One pass of Kernighan and Lin between two parts: moves each vertex at most once, in descending order of gain,
+    /// from the fuller part first; then undoes the moves after the best state. Returns whether the cost fell.
     fn exchange(&mut self, p: u32, q: u32) -> bool {
         let mut pair = Pair::new(self, [p, q]);
         let moves = pair.pass(self);
@@ -136,16 +137,16 @@ impl<'a> Refinement<'a> {
     }
 }
 
-/// Nobody of the pair.
+/// Position of a vertex that is not in the current pair.
 const AWAY: u32 = u32::MAX;
-/// The side, in a position.
+/// The bit of a position that tells the side.
 const SIDE: u32 = 1 << 31;
 
-/// Two parts while they exchange.
+/// Two parts during their exchange.
 struct Pair {
     parts: [u32; 2],
     vertices: [Vec<usize>; 2],
-    /// What moving each of them to the other part saves; -∞ once it has moved.
+    /// The gain of moving each vertex to the other part; -∞ once it has moved.
     saves: [Vec<f64>; 2],
 }
 
@@ -170,7 +171,7 @@ impl Pair {
         self.vertices.iter().flatten().for_each(|v| at[*v] = AWAY);
     }
 
-    /// The moves up to the best moment.
+    /// The moves up to the best state.
     fn pass(&mut self, all: &Refinement<'_>) -> Vec<usize> {
         let tolerated = i64::from(all.graph.largest()) - 1;
         let uneven = |e: [i64; 2]| (e[0].abs().max(e[1].abs()) - tolerated).max(0);
@@ -202,14 +203,15 @@ impl Pair {
         order
     }
 
-    /// Whether any two could change places for less, were it not for what they share.
+    /// Whether some exchange of two vertices could lower the cost, ignoring what the two share.
     fn promises(&self) -> bool {
         let most =
             |side: usize| largest(&self.saves[side]).map_or(f64::NEG_INFINITY, |at| self.saves[side][at]);
         most(0) + most(1) > 0.0
     }
 
-    /// Who moves next: the one that saves most on the side that has more than it should; of both, if even.
+    /// The next vertex to move: the one with the largest gain on the side above its size; on either side if they are
+    /// even.
     fn next(&self, excess: [i64; 2]) -> Option<(usize, usize)> {
         let best = |side: usize| largest(&self.saves[side]).map(|at| (side, at));
         let saves = |(side, at): (usize, usize)| self.saves[side][at];
@@ -223,7 +225,7 @@ impl Pair {
         }
     }
 
-    /// Takes a vertex out and tells those it shares with that it went to the other side.
+    /// Moves a vertex to the other side, and updates the gains of its neighbours.
     fn lift(&mut self, all: &Refinement<'_>, side: usize, at: usize) {
         let [p, q] = self.parts.map(|p| p as usize);
         let twice = 2.0 * all.parts.costs[p * all.parts.count() + q];
@@ -248,7 +250,7 @@ impl Pair {
     }
 }
 
-/// Where the largest is, the first of equals; `None` if all are -∞.
+/// The index of the largest value, the first among equals; `None` if all are -∞.
 fn largest(values: &[f64]) -> Option<usize> {
     let mut lanes = [f64::NEG_INFINITY; 8];
     let greater = |a: f64, b: f64| if a > b { a } else { b };

@@ -1,4 +1,4 @@
-//! What every policy promises, and what each one does.
+//! Properties that all page policies guarantee, and the behaviour of each one.
 
 use super::*;
 use crate::fixtures::{Recorded, machine};
@@ -25,7 +25,7 @@ fn metrics(recorded: &Recorded, policy: &str) -> Metrics {
     .program
 }
 
-/// One object whose pages are accessed as given, by thread.
+/// A recording of one object, whose pages have these accesses by thread.
 fn recorded(pages: &[Vec<u64>]) -> Recorded {
     let accesses = |page: u64, thread: u32| pages[page as usize][thread as usize];
     Recorded::new(machine(NODES, 2), 8, &[(pages.len() as u64, &accesses)])
@@ -104,7 +104,7 @@ proptest! {
         let largest = recorded.histogram.iter().map(|p| p.accesses()).max().unwrap_or(0);
         let share = m.accesses() / u64::from(NODES);
         prop_assert!(m.home_accesses.iter().all(|a| *a <= share + largest));
-        // The difference of the extremes is bounded in turn: the least is what the others leave.
+        // The difference between the extremes is bounded in turn: the smallest load is what the others leave.
         let slack = u64::from(NODES) * largest;
         prop_assert!(m.access_balance() >= 1.0 - (slack + u64::from(NODES)) as f64 / m.accesses().max(1) as f64);
     }

@@ -1,4 +1,4 @@
-//! What holds of orders, whatever the samples.
+//! Properties of orders that hold for all samples.
 
 use super::assignment::{Cost, assign};
 use super::*;
@@ -15,7 +15,7 @@ fn rooms(cpus: &[u32]) -> Vec<Room> {
     cpus.iter().enumerate().map(room).collect()
 }
 
-/// Threads as (process, node that it is on, samples by node), numbered from 0.
+/// Threads from (process, current node, samples by node), numbered from 0.
 fn threads(all: &[(u32, u32, &[f64])]) -> Vec<Thread> {
     let thread = |(number, (process, node, accesses)): (usize, &(u32, u32, &[f64]))| Thread {
         process: *process,
@@ -28,7 +28,7 @@ fn threads(all: &[(u32, u32, &[f64])]) -> Vec<Thread> {
     all.iter().enumerate().map(thread).collect()
 }
 
-/// Each of these groups uses its own pages, each page one thread after the other.
+/// Samples in which the threads of each group use pages of their own, one thread after the other.
 fn shared(groups: &[&[u32]]) -> Sharing {
     let mut sharing = Sharing::default();
     for (group, members) in groups.iter().enumerate() {
@@ -155,7 +155,7 @@ fn what_made_it_worse_is_undone_and_not_soon_repeated() {
     };
     let (mut groups, sharing, rooms) = (Groups::default(), shared(&[&[0, 1]]), rooms(&[2, 2]));
     let before = at(0, &[400.0, 600.0], None);
-    // No group is split: for five steps its memory may still come to it.
+    // Nothing is ordered for five steps, as the memory of the group may still come to it.
     for second in 0..5 {
         assert_eq!(
             groups.step(second * SECOND, &before, &sharing, &rooms).of,
@@ -189,7 +189,7 @@ fn what_made_it_worse_is_undone_and_not_soon_repeated() {
 
 #[test]
 fn threads_that_wait_for_cpus_of_their_node_are_let_go_where_others_have_some() {
-    // Four threads inherited the binding of one that worked alone when it was bound.
+    // Four threads inherited the binding of a thread that was the only active one when it was bound.
     let bound = |count: u32| -> Vec<Thread> {
         let all = threads(&vec![(1, 0, &[99.0, 0.0][..]); count as usize]);
         let each = |t: Thread| Thread {
@@ -274,7 +274,7 @@ proptest! {
             .collect();
         let mut sharing = Sharing::default();
         uses.iter().for_each(|(page, thread)| sharing.add(PageNumber(*page), *thread));
-        // Room for where they are, and some more.
+        // Enough room for where the threads are, and some more.
         let cpus: Vec<u32> = (0..4).map(|n| nodes.iter().filter(|m| **m == n).count() as u32 + spare).collect();
         let cost = Cost::new(&all, &sharing);
         let found = assign(&cost, &rooms(&cpus)).unwrap();

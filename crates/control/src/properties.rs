@@ -1,4 +1,4 @@
-//! What the controller promises, whatever the policy.
+//! Properties that the controller guarantees for every policy.
 
 use crate::*;
 use nodewise_machine::NodeId;
@@ -56,10 +56,10 @@ impl Observed for World {
     }
 }
 
-/// What is to be proposed next: (page, node, evidence).
+/// The next proposals: (page, node, evidence).
 type Script = Arc<Mutex<Vec<(u64, u32, f64)>>>;
 
-/// Proposes what it is told.
+/// A policy that proposes the moves of a script.
 struct Scripted(Script);
 
 impl MigrationPolicy for Scripted {
@@ -120,7 +120,7 @@ fn moved(moves: &[Move]) -> BatchResult {
     }
 }
 
-/// One turn in which everything decided is done.
+/// One turn in which all decided moves succeed.
 fn turn(controller: &mut Controller, now: u64, world: &mut World) -> Decision {
     let decision = controller.step(now, world);
     controller.record(now, &moved(&decision.moves));
@@ -128,7 +128,7 @@ fn turn(controller: &mut Controller, now: u64, world: &mut World) -> Decision {
     decision
 }
 
-/// The paper's counts from the homes that each page went through: moves, ping-pongs, multiple.
+/// The paper's counts, recomputed from the homes of each page in order: moves, ping-pongs, multiple.
 fn recount(paths: &HashMap<u64, Vec<u32>>) -> (u64, u64, u64, Vec<u64>) {
     let (mut migrations, mut ping_pongs, mut multiple, mut pages) = (0, 0, 0, Vec::new());
     for path in paths.values() {
@@ -292,7 +292,7 @@ fn the_cost_of_a_gigabyte_is_what_it_took() {
     assert!((1.5..=2.0).contains(&found), "{found}");
 }
 
-/// A turn in which moving takes `fixed_ns` and `page_ns` a page.
+/// A turn in which moving takes `fixed_ns` and another `page_ns` for each page.
 fn priced(controller: &mut Controller, now: u64, world: &mut World, fixed_ns: u64, page_ns: u64) -> usize {
     let decision = controller.step(now, world);
     let took_ns = fixed_ns + page_ns * decision.moves.len() as u64;
@@ -307,7 +307,7 @@ fn priced(controller: &mut Controller, now: u64, world: &mut World, fixed_ns: u6
     decision.moves.len()
 }
 
-/// A world of this many pages, all to go to one node.
+/// A world of this many pages, and proposals that move all of them to one node.
 fn all(pages: u64, to: u32) -> (World, Vec<(u64, u32, f64)>) {
     let counts = vec![[9, 5, 5, 5]; pages as usize];
     let world = World {
@@ -331,7 +331,7 @@ fn what_a_batch_of_two_pages_took_is_not_the_price_of_a_page() {
     assert_eq!(priced(&mut controller, SECOND, &mut world, FIXED, 0), 2);
     let (two, many) = (controller.predicted_ns(2), controller.predicted_ns(500));
     assert!(many < 1.1 * two && two < 1.1 * FIXED as f64, "{two} {many}");
-    // They go all together as soon as what was spent leaves room for another such batch.
+    // They are moved together as soon as the budget has room for another batch of that cost.
     say(&script, &wanted[2..]);
     let turns: Vec<usize> = (2..13)
         .map(|s| priced(&mut controller, s * SECOND, &mut world, FIXED, 0))
@@ -387,7 +387,7 @@ fn moves_that_nobody_speaks_of_were_left() {
     say(&script, &[(1, 1, 9.0)]);
     controller.step(0, &world);
     assert_eq!(controller.step(SECOND, &world).moves.len(), 1);
-    // What was set aside for them is free again.
+    // The budget that was reserved for them is free again.
     assert_eq!(turn(&mut controller, SECOND + 1, &mut world).moves.len(), 1);
     let ledger = controller.ledger();
     assert_eq!((ledger.migrations, ledger.result(PageResult::Left)), (1, 1));
@@ -490,7 +490,7 @@ fn a_page_that_moves_at_last_has_not_stayed() {
     assert_eq!(controller.ledger().result(PageResult::Busy), 1);
 }
 
-/// Says of every page that it is gone.
+/// Reports every page as gone.
 struct Nobody;
 
 impl Actuator for Nobody {
@@ -502,7 +502,7 @@ impl Actuator for Nobody {
     }
 }
 
-/// Of which node 1 uses three pages on node 0.
+/// A tracker with three pages on node 0 that node 1 uses.
 fn tracked() -> Tracker {
     let mut tracker = Tracker::new(NODES, 0, 100);
     for page in (0..3).map(PageNumber) {

@@ -1,4 +1,4 @@
-//! What the search promises, against brute force.
+//! Properties that the search guarantees, checked against brute force.
 
 use super::problem::Problem;
 use super::*;
@@ -6,7 +6,7 @@ use crate::formulas::SplitMix;
 use nodewise_machine::{Channels, Flow, Link, LinkId, Machine, Node, Route};
 use proptest::prelude::*;
 
-/// A connected machine of directed links of these widths: a ring both ways, and chords.
+/// A connected machine with directed links of these widths: a ring in both directions, and chords.
 pub(super) fn machine(nodes: usize, widths: &[u32], chords: &[(usize, usize)]) -> Machine {
     let mut width = widths.iter().copied().cycle().map(f64::from);
     let ring = (0..nodes).flat_map(|n| [(n, (n + 1) % nodes), ((n + 1) % nodes, n)]);
@@ -45,7 +45,7 @@ pub(super) fn machine(nodes: usize, widths: &[u32], chords: &[(usize, usize)]) -
     }
 }
 
-/// The fewest links from memory to reader.
+/// A route with the fewest links from memory to reader.
 fn route(links: &[Link], nodes: usize, memory: usize, reader: usize) -> Route {
     let mut assignment_count: Vec<Option<Vec<LinkId>>> = vec![None; nodes];
     assignment_count[memory] = Some(Vec::new());
@@ -87,7 +87,7 @@ pub(super) fn clusters(sizes: &[(usize, f64)]) -> Vec<Cluster> {
     sizes.iter().enumerate().map(cluster).collect()
 }
 
-/// Every placement, nodes of a cluster ascending.
+/// Every placement, with the nodes of each cluster ascending.
 fn every(nodes: &[NodeId], clusters: &[Cluster]) -> Vec<NodePlacement> {
     let Some((first, rest)) = clusters.split_first() else {
         return vec![NodePlacement::default()];
@@ -114,7 +114,7 @@ fn sorted(placement: &NodePlacement) -> NodePlacement {
     placement
 }
 
-/// Sizes that fit on eight nodes.
+/// Cluster sizes that fit on eight nodes together.
 fn sizes() -> impl Strategy<Value = Vec<(usize, f64)>> {
     let weight = prop_oneof![Just(0.0), Just(1.0), Just(3.0), 0.0f64..20.0];
     proptest::collection::vec((1usize..5, weight), 1..5)
@@ -163,7 +163,7 @@ proptest! {
         for (_, told) in &good {
             prop_assert!(*told >= 0.9 * best * (1.0 - 1e-6));
         }
-        // The same as if there were too many to look at.
+        // The same as if there were too many placements to enumerate.
         let problem = Problem::new(&channels, &places, &clusters).unwrap();
         prop_assert!(best <= bound::of_all_placements(&problem) * (1.0 + 1e-9));
         let found = search::found(problem, false, &Options::default());
@@ -245,7 +245,7 @@ proptest! {
     }
 }
 
-/// Wide links inside each group, narrow ones in a ring around all; groups deal nodes out among each other.
+/// Groups of nodes with wide links inside and a narrow ring around all; nodes are numbered alternately over the groups.
 fn planted(groups: usize, size: usize) -> (Machine, Vec<Vec<NodeId>>) {
     let nodes = groups * size;
     let group = |n: usize| n % groups;
@@ -308,7 +308,7 @@ fn more_effort_never_finds_less_than_descent_from_many_starts() {
     }
 }
 
-/// Exchanges of two of sixteen nodes, the first that helps each time, from a random start.
+/// First-improvement descent by exchanges of two of sixteen nodes, from a random start.
 fn descended(channels: &Channels, clusters: &[Cluster], chance: &mut SplitMix) -> f64 {
     let mut order: Vec<NodeId> = (0..16).map(NodeId).collect();
     for i in 1..16 {
@@ -400,7 +400,7 @@ fn fixed_clusters_keep_their_nodes_and_their_share_of_links() {
 fn nodes_with_too_few_cpus_are_used_only_when_others_are_not_enough() {
     let channels = Channels::of(&Machine::named("machine-a").unwrap());
     let mut places = places(8);
-    // Two of the best nodes have lost a CPU each.
+    // Two of the best nodes have one CPU less.
     places[0].threads = 7;
     places[2].threads = 7;
     let used = |sizes: &[(usize, f64)]| {

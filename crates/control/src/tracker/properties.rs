@@ -1,4 +1,4 @@
-//! The tracker against a map that keeps everything.
+//! Compares the tracker with a map that stores everything exactly.
 
 use super::entry::{LONGEST, is_change};
 use super::*;
@@ -25,12 +25,12 @@ struct Page {
     trail: (u32, u32),
 }
 
-/// Counts of any size, in exact fractions; told when the tracker halved a page.
+/// Unlimited counts in exact fractions, halved whenever the tracker halves a page.
 #[derive(Clone, Debug, Default)]
 struct Naive(BTreeMap<u64, Page>);
 
 impl Naive {
-    /// `stored`: what the tracker had of the page.
+    /// `stored`: the tracker's counts of the page.
     fn add(&mut self, page: u64, node: u32, weight: u32, nodes: usize, stored: &[u64]) {
         let page = self.0.entry(page).or_default();
         page.counts.resize(nodes, 0.0);
@@ -59,7 +59,7 @@ impl Naive {
         }
     }
 
-    /// The page is halved as often as it takes its stored counts to fit.
+    /// Halves the page's counts until they match the stored ones.
     fn follow(&mut self, page: u64, stored: &[u64]) {
         let counts = &mut self.0.get_mut(&page).unwrap().counts;
         while counts.iter().zip(stored).any(|(c, s)| *c >= *s as f64 + 1.0) {
@@ -74,7 +74,7 @@ impl Naive {
     }
 }
 
-/// What the tracker stores of a page, settled or not.
+/// The tracker's counts of a page, settled or not.
 fn stored(tracker: &Tracker, page: u64) -> Option<(Vec<u64>, Option<u32>)> {
     let mut tracker = tracker.clone();
     tracker.sort();
@@ -267,7 +267,7 @@ fn a_change_is_seen_after_a_few_samples_and_what_is_shared_is_no_change() {
             let all = |run| [history, &vec![2; run]].concat();
             (1..30).find(|run| seen(&all(*run))[..2] == [0, 0]).unwrap()
         };
-        // Who had all for long loses it soonest.
+        // A node that had all accesses for a long time loses the page soonest.
         assert_eq!([2, 4, 8, 40].map(|long| until(&vec![0; long])), [5, 4, 3, 2]);
         assert_eq!(until(&[2, 0, 2, 0, 0, 2, 2, 0]), 9);
         assert_eq!(seen(&[0, 2, 0, 2, 2, 2, 0, 0, 0]), [5, 0, 4]);

@@ -1,4 +1,4 @@
-//! What every online policy promises, and what each one does.
+//! Properties that all online policies guarantee, and the behaviour of each one.
 
 use super::*;
 use crate::fixtures::machine;
@@ -14,7 +14,7 @@ struct Page {
     first: Option<u32>,
 }
 
-/// Pages as a policy is shown them.
+/// Pages as they are shown to a policy.
 #[derive(Clone, Debug)]
 pub(super) struct Pages(Vec<Page>);
 
@@ -55,7 +55,7 @@ impl Pages {
         Self(pages.iter().map(page).collect())
     }
 
-    /// With counts so many times as large.
+    /// The same pages with counts multiplied by `factor`.
     pub(super) fn times(mut self, factor: u64) -> Self {
         for page in &mut self.0 {
             page.counts.iter_mut().for_each(|c| *c *= factor);
@@ -74,7 +74,7 @@ pub(super) fn policy(text: &str) -> Box<dyn MigrationPolicy> {
     migration_policy(text, &machine(NODES as u32, 2)).unwrap_or_else(|e| panic!("{e}"))
 }
 
-/// Where each page that moves goes: (page number, node).
+/// The moves that a policy proposes: (page number, node).
 fn moves(text: &str, pages: &Pages) -> Vec<(u64, u32)> {
     let moves = policy(text).decide(pages);
     moves.iter().map(|m| (m.page.0, m.to.0)).collect()
@@ -170,7 +170,7 @@ proptest! {
 
     #[test]
     fn an_accessor_decides_without_the_accesses_of_others(pages in any_pages(), factor in 0u64..9) {
-        // Node 0 decides first, so that nobody can have taken a page before it.
+        // Node 0 decides first, so that no other node can have taken a page before it.
         let mut changed = pages.clone();
         for page in &mut changed.0 {
             page.counts[1..].iter_mut().for_each(|c| *c = (*c + 1) * factor);
@@ -294,7 +294,7 @@ fn neighbours_on_the_same_home_decide_for_a_page_that_hardly_anybody_has_used() 
     let pages = Pages::of(&[(4, 0, [0, 9, 0, 0]), (8, 0, [0, 1, 1, 0]), (12, 0, [0, 9, 0, 0])]);
     assert_eq!(moves("out-u", &pages), [(4, 1), (12, 1)]);
     assert_eq!(moves("out-w", &pages), [(4, 1), (8, 1), (12, 1)]);
-    // The same pages on other homes say nothing to this one.
+    // Pages on other homes must not affect this one.
     let mut others = pages.clone();
     (others.0[0].home, others.0[2].home) = (3, 3);
     assert!(moves("out-w", &others).iter().all(|m| m.0 != 8));
@@ -323,11 +323,11 @@ fn a_fixed_page_stays_with_the_first_node_that_fetched_it() {
             moves.iter().map(|m| (m.page.0, m.to.0)).collect()
         };
         assert_eq!(moves(3), [(100, 0)], "{name}");
-        // It was not moved: this may be tried again.
+        // The page was not moved: it is proposed again.
         assert_eq!(moves(3), [(100, 0)], "{name}");
         assert_eq!(moves(0), again, "{name}");
         assert_eq!(moves(0), again, "{name}");
-        // Somebody else took it away.
+        // Another node took it away.
         assert_eq!(moves(3), [(100, 0)], "{name}");
     }
 }
@@ -364,7 +364,7 @@ fn mixed_interleaves_balances_or_leaves_what_several_nodes_use() {
     ]);
     assert_eq!(moves("mixed", &pages), [(1, 2), (2, 2), (3, 3)]);
     assert_eq!(moves("mixed:0.99:shared=stay", &pages), []);
-    // A page on its dominant node stays within the band below the limit.
+    // A page on its dominant node stays while its exclusivity is within the band below the limit.
     let band = Pages::of(&[(4, 2, [0, 0, 88, 12]), (8, 2, [0, 0, 80, 20])]);
     assert_eq!(moves("mixed", &band), [(8, 0)]);
     let crowded = Pages::of(&[
@@ -393,7 +393,7 @@ fn a_home_asks_for_more_when_its_pages_come_back_and_for_less_when_they_do_not()
     };
     assert!(threshold(&[&pages, &away, &away]) < 2.0);
     assert!(threshold(&[&pages, &away, &pages]) > 2.0);
-    // What was held back has not come back.
+    // A page that was held back has not come back.
     assert!(threshold(&[&pages, &pages, &pages]) < 2.0);
     let mut long = vec![&pages];
     long.extend(std::iter::repeat_n(&away, 99));

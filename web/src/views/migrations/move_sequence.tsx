@@ -96,7 +96,7 @@ function happened(moves: readonly Move[], now: number): number {
   return low;
 }
 
-export function Ladder({ moves, all, player }: { moves: readonly Move[]; all: number; player: Playing }) {
+export function MoveSequence({ moves, all, player }: { moves: readonly Move[]; all: number; player: Playing }) {
   const scroller = useRef<HTMLDivElement>(null);
   const width = useWidth(scroller);
   const colours = useNodeColours();
@@ -137,7 +137,7 @@ export function Ladder({ moves, all, player }: { moves: readonly Move[]; all: nu
       ) : (
         <>
           <div
-            class="ladder"
+            class="move-sequence"
             ref={scroller}
             tabIndex={0}
             role="group"

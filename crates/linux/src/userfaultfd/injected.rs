@@ -1,41 +1,41 @@
-//! What we have in a process whose pages are set aside: a thread without code, a descriptor, an area for pages.
+//! What we keep inside an observed process: a thread that runs no code of its own, a descriptor, and an area for pages.
 
 use super::abi::{Descriptor, MOVE, errno};
 use super::injection::{Memory, Stopped};
 use super::{HUGE, Place, SMALL, Window};
 
-/// Where pages are put: first huge ones, each aligned, then small ones.
+/// The slots for pages: first huge ones, each aligned to its size, then small ones.
 const HUGE_SLOTS: usize = Window::MOST_HUGE;
 const SMALL_SLOTS: usize = 512;
 pub const SLOTS: usize = HUGE_SLOTS + SMALL_SLOTS;
-/// Bytes of the area in which they lie. After it comes a page for what system calls read; more is mapped, so that a huge page's
-/// alignment can be had.
+/// Size in bytes of the area that holds the slots. One page for the arguments of system calls follows it; one more huge
+/// page is mapped so that the area can be aligned.
 const AREA: u64 = (HUGE_SLOTS as u64 + 1) * HUGE;
 const MAPPED: u64 = AREA + HUGE;
-/// Where it is mapped if nothing is there: far from what the program has, between its heap and the mappings that grow down from the
-/// stack. Else it could come into a hole that the program has just made, and is about to fill (`MAP_FIXED`).
+/// The address hint for the area: far from the program's memory, between its heap and the mappings that grow down from
+/// the stack. Otherwise the area could occupy a hole that the program has just made and is about to fill (`MAP_FIXED`).
 const PLACE: u64 = 0x3a00_0000_0000;
-/// The name of the thread that we start in the process; by the same name the preload library's is known.
+/// The name of the thread that we start in the process; the preload library gives its thread the same name.
 const NAME: &[u8] = b"nodewise\0";
 
-pub struct Inside {
-    /// A thread, which makes system calls for us and sleeps otherwise.
+pub struct Injected {
+    /// A thread that makes system calls for us, and sleeps otherwise.
     thread: Stopped,
-    /// Our descriptor, and its number in that thread.
+    /// Our duplicate of the descriptor; `number` is the descriptor's number in that thread.
     pub uffd: Descriptor,
     number: u64,
     mapped: u64,
     pub memory: Memory,
 }
 
-impl Inside {
+impl Injected {
     /// Starts our thread in the process, which opens the descriptor and maps the area.
     pub fn enter(place: &Place, memory: Memory) -> Result<Self, i32> {
         let program = Stopped::interrupt(place.tid, place.instruction, place.filtered, memory)?;
         let entered = program
             .start_thread()
             .and_then(|thread| open(&program, thread, place.pid));
-        program.go_on();
+        program.resume();
         let (thread, uffd, number) = entered?;
         thread.schedule();
         let close = |first, last| thread.call(libc::SYS_close_range, [first, last, 0, 0, 0, 0]);
@@ -59,7 +59,8 @@ impl Inside {
         }
     }
 
-    /// Removes the thread and its memory from the process. The descriptor is closed first: events of its removal would wait for us.
+    /// Removes our thread and memory from the process. The descriptor is closed first: otherwise the removal of the
+    /// memory would wait until we read its event.
     pub fn leave(self) {
         self.uffd.close();
         if self.thread.wake().is_ok() {
@@ -76,20 +77,20 @@ impl Inside {
         })
     }
 
-    /// Our thread sleeps on, if it is still there.
+    /// Lets our thread sleep again, if it still exists.
     pub fn rest(&self) {
         if self.thread.sleep().is_err() {
             self.keep_asleep();
         }
     }
 
-    /// Handles what has become of our thread, so that it goes on sleeping: whether it is still there. A process that ends or executes
-    /// another program waits until we have seen its end.
+    /// Handles a stop or the end of our thread, so that it continues to sleep; whether it still exists. A process that
+    /// ends or executes another program waits until we have reaped the thread.
     pub fn keep_asleep(&self) -> bool {
         self.thread.keep_asleep()
     }
 
-    /// Whether a range contains memory that is ours.
+    /// Whether a range overlaps our memory in the process.
     pub fn owns(&self, start: u64, bytes: u64) -> bool {
         start < self.mapped + MAPPED && start + bytes > self.mapped
     }
@@ -98,8 +99,8 @@ impl Inside {
         self.mapped.next_multiple_of(HUGE)
     }
 
-    /// Pages can be moved to the area while it is registered; contents are read from it while it is not, since there is no thread that would put
-    /// in what is missing.
+    /// Pages can be moved to the area only while it is registered. Contents are read from it only while it is not: a
+    /// read of a missing page would wait for us.
     pub fn register_area(&self) -> i32 {
         self.uffd.register(self.area(), AREA)
     }
@@ -108,7 +109,7 @@ impl Inside {
         self.uffd.unregister(self.area(), AREA);
     }
 
-    /// The places for pages of this size.
+    /// The slots for pages of this size.
     pub fn slots(bytes: u64) -> std::ops::Range<usize> {
         if bytes == HUGE {
             0..HUGE_SLOTS
@@ -124,7 +125,8 @@ impl Inside {
         }
     }
 
-    /// Moves pages within the process: how many bytes, from the beginning on, and the error's number if that is not all.
+    /// Moves pages within the process. Returns how many bytes were moved, from the start on, and the error number if
+    /// not all.
     pub fn move_pages(&self, to: u64, from: u64, bytes: u64) -> (u64, i32) {
         let page = self.area() + AREA;
         let argument = [to, from, bytes, 0, 0].map(u64::to_ne_bytes);
@@ -135,7 +137,7 @@ impl Inside {
         let Err(error) = self.thread.call(libc::SYS_ioctl, call) else {
             return (bytes, 0);
         };
-        // A huge page that was split meanwhile is moved in parts, up to the first that cannot be.
+        // If a huge page was split meanwhile, its parts are moved one by one, up to the first that cannot be moved.
         let mut part = [0; 8];
         let done = self
             .memory
@@ -145,7 +147,8 @@ impl Inside {
     }
 }
 
-/// Opens a descriptor that the thread alone has. The program's thread is stopped meanwhile: what may take long comes later.
+/// Opens a descriptor and leaves it to our thread alone. The program's thread is stopped meanwhile, so steps that may
+/// take long are left to [`set_up`].
 fn open(program: &Stopped, thread: Stopped, pid: u32) -> Result<(Stopped, Descriptor, u64), i32> {
     let flags = (libc::O_CLOEXEC | libc::O_NONBLOCK) as u64;
     let opened = program.call(libc::SYS_userfaultfd, [flags, 0, 0, 0, 0, 0]);
@@ -166,15 +169,16 @@ fn open(program: &Stopped, thread: Stopped, pid: u32) -> Result<(Stopped, Descri
     }
 }
 
-/// Maps the area, which children do not inherit, names the thread and puts it to sleep; where the area is mapped.
+/// Maps the area (not inherited by forked children), names our thread and puts it to sleep. Returns the area's address.
 fn set_up(thread: &Stopped, uffd: Descriptor, memory: Memory) -> Result<u64, i32> {
     let access = (libc::PROT_READ | libc::PROT_WRITE) as u64;
     let kind = (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE) as u64;
     let mapped = thread.call(libc::SYS_mmap, [PLACE, MAPPED, access, kind, u64::MAX, 0])?;
-    let inside = || {
+    let injected = || {
         let advise = |advice| thread.call(libc::SYS_madvise, [mapped, MAPPED, advice as u64, 0, 0, 0]);
         advise(libc::MADV_DONTFORK)?;
-        // Else the kernel may make a huge page of small ones, which fills all places. Refused where there are no huge pages.
+        // Otherwise khugepaged may merge small pages into a huge one, which would make all slots present. Fails
+        // harmlessly on kernels without huge pages.
         let _ = advise(libc::MADV_NOHUGEPAGE);
         let page = mapped.next_multiple_of(HUGE) + AREA;
         memory.write(page, NAME)?;
@@ -184,14 +188,14 @@ fn set_up(thread: &Stopped, uffd: Descriptor, memory: Memory) -> Result<u64, i32
             error => Err(error),
         }
     };
-    inside().map(|()| mapped).inspect_err(|_| {
+    injected().map(|()| mapped).inspect_err(|_| {
         let _ = thread.call(libc::SYS_munmap, [mapped, MAPPED, 0, 0, 0, 0]);
     })
 }
 
-/// A process's descriptor, duplicated.
+/// A duplicate, in this process, of a descriptor of another process.
 fn descriptor_of(pid: u32, theirs: u64) -> Result<Descriptor, i32> {
-    // SAFETY: both calls take numbers alone.
+    // SAFETY: all calls take only numbers.
     unsafe {
         let process = libc::syscall(libc::SYS_pidfd_open, pid, 0);
         if process < 0 {

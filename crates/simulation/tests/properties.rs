@@ -1,4 +1,4 @@
-//! Laws that hold for any program on a symmetric machine.
+//! Properties that hold for any program on a symmetric machine.
 
 mod common;
 
@@ -34,8 +34,8 @@ fn seconds(
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    // Halving one link alone may help under max-min fairness: a reader held back leaves a controller to
-    // one that needs it more. Halving everything cannot.
+    // Halving one link alone may help under max-min fairness: a reader that is slowed down leaves a controller to one
+    // that needs it more. Halving everything cannot.
     #[test]
     fn halving_bandwidth_is_never_faster(rows in rows(), home in homes(), controller in 1.0..20_000.0, link in 1.0..20_000.0) {
         let at = |c, l| seconds(c, l, &rows, &|i| home[i], &Parameters::default()).typical;
@@ -67,7 +67,7 @@ proptest! {
 
     #[test]
     fn renaming_nodes_of_a_symmetric_machine_changes_nothing(rows in rows(), home in homes(), turn in 1..NODES) {
-        // Threads 2n and 2n+1 run on node n: turning threads and pages together renames the nodes.
+        // Threads 2n and 2n+1 run on node n: rotating threads and pages together renames the nodes.
         let turned: Vec<_> = rows
             .iter()
             .map(|r| { let mut r = *r; r.thread.0 = (r.thread.0 + 2 * turn) % 8; r })
@@ -99,7 +99,7 @@ proptest! {
 
     #[test]
     fn slower_cores_compute_longer_and_wait_as_before(rows in rows(), home in homes(), factor in 1.0..8.0) {
-        // One thread alone on bandwidth that never fills: waiting does not depend on how fast the core is.
+        // A single thread on bandwidth that is never full: its wait does not depend on the core's speed.
         let rows: Vec<_> = rows.iter().map(|row| Access { thread: ThreadId(0), ..*row }).collect();
         let with = |core_factor| {
             let p = Parameters { queue_ns: Range::exactly(0.0), core_factor, ..Parameters::default() };

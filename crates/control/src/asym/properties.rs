@@ -1,4 +1,4 @@
-//! What the scheduler promises.
+//! Properties that the scheduler guarantees.
 
 use super::*;
 use nodewise_machine::{Channels, Machine};
@@ -46,8 +46,8 @@ fn application(id: u32, clusters: Vec<Cluster>, run_s: u64) -> Application {
     }
 }
 
-/// Threads go where they are told, and so does their memory.
-fn obey(applications: &mut [Application], decision: &Decision) {
+/// Moves threads as decided, and their memory with them.
+fn carry_out(applications: &mut [Application], decision: &Decision) {
     for application in &mut *applications {
         for (index, cluster) in application.clusters.iter_mut().enumerate() {
             if cluster.on.is_empty() && cluster.at.len() == cluster.nodes {
@@ -99,7 +99,7 @@ fn a_bad_start_is_left_for_a_good_placement_and_then_all_is_quiet() {
     );
     assert!((first.now - before).abs() < 1e-6 * before);
     assert!(!first.dynamic.is_empty() && first.full.is_empty() && first.refused.is_empty());
-    obey(&mut both, &first);
+    carry_out(&mut both, &first);
     assert!((objective(&both) - first.then).abs() < 1e-6 * first.then);
     for second in 1..20 {
         both.iter_mut().for_each(|a| a.run_ns += SECOND);
@@ -128,8 +128,8 @@ fn memory_that_does_not_follow_in_two_seconds_is_moved_as_a_whole_once() {
     let mut one = vec![application(7, vec![cluster(&[0, 3], 18.0, GB / 10)], 100)];
     let first = scheduler.step(0, &all_places(), &one);
     let from: Vec<NodeId> = first.moves.iter().filter_map(|m| m.from).collect();
-    obey(&mut one, &first);
-    // All it uses is where it was.
+    carry_out(&mut one, &first);
+    // All memory that it uses is still on its old nodes.
     one[0].accesses = (0..8).map(|n| f64::from(from.contains(&NodeId(n)))).collect();
     assert_eq!(scheduler.step(SECOND, &all_places(), &one).full, []);
     let full = scheduler.step(2 * SECOND, &all_places(), &one).full;
@@ -145,14 +145,14 @@ fn memory_that_followed_is_left_to_follow() {
     let mut one = vec![application(7, vec![cluster(&[0, 3], 18.0, GB / 10)], 100)];
     let first = scheduler.step(0, &all_places(), &one);
     assert!(!first.moves.is_empty());
-    obey(&mut one, &first);
+    carry_out(&mut one, &first);
     assert_eq!(scheduler.step(5 * SECOND, &all_places(), &one).full, []);
 }
 
 #[test]
 fn who_may_not_move_for_its_cost_stays_and_the_sum_says_why() {
     let mut scheduler = Scheduler::new(&machine(), Settings::default());
-    // 17 GB of one node take 5.1 s; after 100 s 5 may be spent.
+    // Moving 17 GB of one node takes 5.1 s; after 100 s, 5 s may be spent.
     let both = [
         application(0, vec![cluster(&[0, 3, 5], 18.0, 17 * GB)], 100),
         application(1, vec![cluster(&[1, 2], 18.0, GB / 10)], 100),
@@ -168,7 +168,7 @@ fn who_may_not_move_for_its_cost_stays_and_the_sum_says_why() {
         refused.to_string().starts_with("application 0 stays: moving "),
         "{refused}"
     );
-    // After ten minutes it may.
+    // After ten minutes the budget suffices.
     let later = both.map(|a| Application {
         run_ns: 600 * SECOND,
         ..a
@@ -195,7 +195,7 @@ fn two_may_be_refused_at_once() {
 fn however_many_are_too_dear_they_are_all_refused_and_the_cheap_one_moves() {
     let mut scheduler = Scheduler::new(&machine(), Settings::default());
     let one = |id: u32, at: u32, bytes| application(id, vec![cluster(&[at], 9.0, bytes)], 100);
-    // The heavy one would have better nodes if others left theirs.
+    // The first application would get better nodes if others left theirs.
     let mut all = vec![application(9, vec![cluster(&[0, 3], 20.0, 0)], 100)];
     all.extend([1, 2, 4, 5, 6, 7].map(|n| one(n, n, 90 * GB)));
     let decision = scheduler.step(0, &all_places(), &all);
@@ -217,7 +217,7 @@ fn memory_of_a_node_goes_where_its_threads_went_by_their_share() {
     let first = scheduler.step(0, &nodes, &one);
     let to: Vec<(usize, NodeId)> = first.moves.iter().map(|m| (m.threads.len(), m.to)).collect();
     assert_eq!(to.len(), 2, "{first:?}");
-    obey(&mut one, &first);
+    carry_out(&mut one, &first);
     one[0].accesses = (0..8).map(|n| f64::from(n == 3)).collect();
     let full = scheduler.step(2 * SECOND, &nodes, &one).full.remove(0);
     let mut shares: Vec<(NodeId, f64)> = to.iter().map(|(n, to)| (*to, *n as f64 / 12.0)).collect();
@@ -250,7 +250,7 @@ fn a_node_that_vanished_is_left_whatever_that_costs() {
         application(1, vec![cluster(&[4, 5], 18.0, 50 * GB)], 1),
     ];
     let decision = scheduler.step(0, &places(&[0, 1, 2, 3, 4, 6, 7]), &both);
-    obey(&mut both, &decision);
+    carry_out(&mut both, &decision);
     assert!(
         both[1].clusters[0].at.contains(&NodeId(4)),
         "no further than it has to: {decision:?}"
@@ -288,10 +288,10 @@ fn what_keeps_changing_back_and_forth_is_followed_ever_less() {
         if !decision.moves.is_empty() {
             moved.push(second);
         }
-        obey(&mut both, &decision);
+        carry_out(&mut both, &decision);
     }
     assert!(moved.len() <= 16, "{moved:?}");
-    // But it is followed again, not forgotten for good.
+    // But it is eventually moved again.
     assert!(moved.iter().any(|second| *second >= 300), "{moved:?}");
 }
 
@@ -310,7 +310,7 @@ fn what_cannot_be_decided_is_one_line_and_moves_nothing() {
     assert_eq!(Decision { searched, ..nothing }, Decision::default());
 }
 
-/// One or two applications, some pinned, anywhere apart from each other.
+/// One or two applications, some pinned, on nodes that they do not share.
 fn anything() -> impl Strategy<Value = Vec<Application>> {
     let order = Just((0..8u32).collect::<Vec<_>>()).prop_shuffle();
     let each = || {
@@ -362,7 +362,7 @@ proptest! {
             let nodes: Vec<u32> = (0..8).filter(|n| *n as usize != gone).collect();
             let before = applications.clone();
             let decision = scheduler.step(now, &places(&nodes), &applications);
-            obey(&mut applications, &decision);
+            carry_out(&mut applications, &decision);
             let mut taken: Vec<NodeId> = applications.iter().flat_map(|a| a.clusters[0].at.clone()).collect();
             taken.sort_unstable();
             prop_assert!(taken.windows(2).all(|w| w[0] != w[1]), "{taken:?}");
@@ -405,12 +405,12 @@ proptest! {
         let mut scheduler = Scheduler::new(&machine(), Settings::default());
         applications.iter_mut().for_each(|a| a.run_ns = 1 << 60);
         let first = scheduler.step(0, &all_places(), &applications);
-        obey(&mut applications, &first);
+        carry_out(&mut applications, &first);
         for second in 1..12 {
             let next = scheduler.step(second * SECOND, &all_places(), &applications);
             prop_assert_eq!(&next.moves, &[]);
         }
-        // Those of a virtual node have met, unless nothing could be decided.
+        // The threads of a virtual node are on one node now, unless nothing could be decided.
         let moving = applications.iter().flat_map(|a| &a.clusters).filter(|c| !c.fixed);
         for cluster in moving.filter(|_| first.trouble.is_none()) {
             for v in 0..cluster.nodes {

@@ -1,39 +1,40 @@
-//! Pages that are aside: where each belongs, and which parts of it are still to be put back. What the process does to its memory
-//! meanwhile changes both.
+//! The pages that are aside: where each belongs, and which parts of it are still to be put back. Both change when the
+//! process changes its mappings meanwhile.
 //!
-//! A thread tells of a change after it has made it, and goes on once we have read that. Of changes that several threads have under
-//! way together the order is not known: one that is told after a page came somewhere (`mremap`) may have been made before, when
-//! something else was there. Such a page has several candidate places then, with the same slot; it is put back where there
-//! turns out to be a gap for it. There may be gaps at several, and nothing tells them apart: a process of which that much is
-//! seen is left alone from then on.
+//! A thread reports a change after it has made it, and continues once we have read the report. When several threads
+//! make changes concurrently, the order of the changes is unknown: a change reported after a page was moved to an
+//! address (`mremap`) may have been made before that move, and so concern what was there earlier. Such a page gets
+//! several entries with the same slot, one for each candidate place, and is put back at the candidate where a page is
+//! missing. If pages are missing at several candidates, nothing distinguishes them; a process in which that happens is
+//! not sampled again.
 
 use super::SMALL;
 
-/// Small pages in a huge one, by 64.
+/// Length of the bit set that has a bit for each small page of a huge page.
 const WORDS: usize = 8;
-/// Entries at most: a window's pages, and parts of them that were moved apart before they could be put back.
+/// The largest number of entries: a window's pages, and parts of them that were moved apart before they were put back.
 const ENTRIES: usize = 1024;
 
-/// A page in one of our places, or parts of one. Parts are small pages: the program may do with a part of a huge page what it
-/// likes.
+/// A page that lies in one of our slots, or some parts of one. A part is a small page: the program may move or unmap a
+/// part of a huge page alone.
 #[derive(Clone, Copy, Default)]
-pub struct Aside {
+pub struct Entry {
     pub page: u64,
     pub slot: usize,
     pub bytes: u64,
-    /// Stays the same while other entries come and go.
+    /// Identifies the entry while others are added and removed.
     pub id: u32,
-    /// Parts that are not in the place, or are not to be put back.
+    /// A bit for each part that is not in the slot, or need not be put back.
     gone: [u64; WORDS],
-    /// The number of the move (`mremap`) by which it came to where it is, while other changes may be under way of which we have not
-    /// read; else 0.
-    came: u32,
-    /// Changes by which it would be somewhere else, or gone, if they were made in another order than was taken for likely.
-    doubts: u8,
+    /// The number of the move (`mremap`) that brought the page here, as long as concurrent changes may still be
+    /// unreported; else 0.
+    moved_by: u32,
+    /// How many reported changes would contradict this place if they were made in another order than the assumed one.
+    contradictions: u8,
 }
 
-impl Aside {
-    /// All of it is there.
+impl Entry {
+    /// Whether every part is in the slot and to be put back.
     pub fn is_whole(&self) -> bool {
         self.gone == [0; WORDS]
     }
@@ -47,7 +48,7 @@ impl Aside {
         self.gone[part as usize / 64] & 1 << (part % 64) != 0
     }
 
-    /// Where a part belongs.
+    /// The address where a part belongs.
     pub fn address(&self, part: u64) -> u64 {
         self.page.wrapping_add(part * SMALL)
     }
@@ -56,7 +57,7 @@ impl Aside {
         self.gone[part as usize / 64] |= 1 << (part % 64);
     }
 
-    /// Forgets parts from one on, before another.
+    /// Marks the parts from `first` up to but excluding `end` as gone.
     pub fn forget_all(&mut self, first: u64, end: u64) {
         (first..end).for_each(|part| self.forget(part));
     }
@@ -66,9 +67,9 @@ impl Aside {
         part < self.bytes / SMALL && !self.is_gone(part)
     }
 
-    /// The parts in a range of addresses: the first, and the one after the last.
+    /// The parts in a range of addresses: the first one, and one past the last.
     fn parts_in(&self, start: u64, end: u64) -> (u64, u64) {
-        // A part that was moved below 2 MiB leaves the page's start, which is not its own, below 0.
+        // If a part of a huge page was moved below 2 MiB, the page's computed start is negative.
         let within = |address: u64| {
             let offset = address.min(i64::MAX as u64) as i64 - self.page as i64;
             offset.clamp(0, self.bytes as i64) as u64
@@ -76,7 +77,7 @@ impl Aside {
         (within(start) / SMALL, within(end).div_ceil(SMALL))
     }
 
-    /// Takes the parts in a range out; none if nothing of it is left there.
+    /// Splits off the parts in a range; none if the range contains no part that is to be put back.
     fn split(&mut self, start: u64, end: u64) -> Option<Self> {
         let (first, end) = self.parts_in(start, end);
         let mut taken = *self;
@@ -86,7 +87,7 @@ impl Aside {
         taken.first().map(|_| taken)
     }
 
-    /// Whether both are candidates of one page's place, or of a part of it.
+    /// Whether both entries are candidate places of the same page, or of a common part.
     fn is_candidate_of(&self, other: &Self) -> bool {
         let both = |part| !self.is_gone(part) && !other.is_gone(part);
         self.slot == other.slot && (0..self.bytes / SMALL).any(both)
@@ -94,110 +95,112 @@ impl Aside {
 
     fn doubted(self) -> Self {
         Self {
-            doubts: self.doubts.saturating_add(1),
+            contradictions: self.contradictions.saturating_add(1),
             ..self
         }
     }
 }
 
-/// The pages that are aside, an entry for each candidate of a place.
+/// The pages that are aside, with one entry for each candidate place.
 #[derive(Clone)]
 pub struct Pages {
-    all: [Aside; ENTRIES],
+    all: [Entry; ENTRIES],
     count: usize,
     next: u32,
-    /// Moves told so far.
+    /// Number of moves (`mremap`) reported so far.
     moves: u32,
 }
 
 impl Pages {
     pub fn new() -> Self {
         Self {
-            all: [Aside::default(); ENTRIES],
+            all: [Entry::default(); ENTRIES],
             count: 0,
             next: 0,
             moves: 0,
         }
     }
 
-    pub fn all(&self) -> &[Aside] {
+    pub fn all(&self) -> &[Entry] {
         &self.all[..self.count]
     }
 
-    /// Adds a page in a slot; the first `there` bytes of it are.
+    /// Adds a page in a slot, of which only the first `there` bytes were moved to the slot.
     pub fn add(&mut self, page: u64, slot: usize, bytes: u64, there: u64) {
-        let mut aside = Aside {
+        let mut entry = Entry {
             page,
             slot,
             bytes,
-            ..Aside::default()
+            ..Entry::default()
         };
-        aside.forget_all(there / SMALL, bytes / SMALL);
-        self.push(aside);
+        entry.forget_all(there / SMALL, bytes / SMALL);
+        self.push(entry);
     }
 
-    pub fn get(&mut self, id: u32) -> Option<&mut Aside> {
-        self.all[..self.count].iter_mut().find(|aside| aside.id == id)
+    pub fn get(&mut self, id: u32) -> Option<&mut Entry> {
+        self.all[..self.count].iter_mut().find(|entry| entry.id == id)
     }
 
-    /// Which one belongs to an address; of two, the likelier one, and that which came there last.
+    /// The entry that belongs to an address; of several, the one with the fewest doubts, and then the one moved there
+    /// last.
     pub fn at(&self, address: u64) -> Option<u32> {
-        let there = self.all().iter().filter(|aside| aside.contains(address));
+        let there = self.all().iter().filter(|entry| entry.contains(address));
         there
-            .min_by_key(|aside| (aside.doubts, u32::MAX - aside.came))
-            .map(|aside| aside.id)
+            .min_by_key(|entry| (entry.contradictions, u32::MAX - entry.moved_by))
+            .map(|entry| entry.id)
     }
 
-    /// Of the candidates of a page's place the likeliest.
-    pub fn likeliest(&self, id: u32) -> Option<&Aside> {
-        let one = self.all().iter().find(|aside| aside.id == id)?;
-        let candidates = self.all().iter().filter(|aside| aside.is_candidate_of(one));
-        // Where another page is likelier to be there is no gap for this one.
-        let taken = |aside: &Aside| {
-            let at = |other: &&Aside| {
-                let part = aside.first().unwrap_or_default();
-                other.slot != aside.slot && other.contains(aside.address(part))
+    /// The likeliest candidate place of the page that this entry belongs to.
+    pub fn likeliest(&self, id: u32) -> Option<&Entry> {
+        let one = self.all().iter().find(|entry| entry.id == id)?;
+        let candidates = self.all().iter().filter(|entry| entry.is_candidate_of(one));
+        // A place that more likely belongs to another page is not free for this one.
+        let taken = |entry: &Entry| {
+            let at = |other: &&Entry| {
+                let part = entry.first().unwrap_or_default();
+                other.slot != entry.slot && other.contains(entry.address(part))
             };
             let others = self.all().iter().filter(at);
             others
-                .map(|other| other.doubts)
+                .map(|other| other.contradictions)
                 .min()
-                .is_some_and(|doubts| doubts < aside.doubts)
+                .is_some_and(|contradictions| contradictions < entry.contradictions)
         };
         candidates
-            .min_by_key(|aside| (taken(aside), aside.doubts, aside.id))
+            .min_by_key(|entry| (taken(entry), entry.contradictions, entry.id))
             .or(Some(one))
     }
 
-    /// How many pages, each with all candidates of its place.
+    /// The number of pages; the candidates of one page count once.
     pub fn count(&self) -> u64 {
         let first =
-            |(at, aside): &(usize, &Aside)| !self.all()[..*at].iter().any(|one| one.slot == aside.slot);
+            |(at, entry): &(usize, &Entry)| !self.all()[..*at].iter().any(|one| one.slot == entry.slot);
         self.all().iter().enumerate().filter(first).count() as u64
     }
 
-    /// Whether anything of a slot is to be put back.
+    /// Whether any part in a slot is still to be put back.
     pub fn has(&self, slot: usize) -> bool {
-        self.all().iter().any(|aside| aside.slot == slot)
+        self.all().iter().any(|entry| entry.slot == slot)
     }
 
     pub fn remove(&mut self, id: u32) {
-        if let Some(which) = self.all().iter().position(|aside| aside.id == id) {
+        if let Some(which) = self.all().iter().position(|entry| entry.id == id) {
             self.count -= 1;
             self.all[which] = self.all[self.count];
         }
     }
 
-    /// Parts of a slot, from one on and before another, are back in their place: it has no other.
+    /// Parts of a slot, from `first` up to but excluding `end`, are back in place: they are removed from all
+    /// candidates.
     pub fn done(&mut self, slot: usize, first: u64, end: u64) {
         let of = self.all[..self.count]
             .iter_mut()
-            .filter(|aside| aside.slot == slot);
-        of.for_each(|aside| aside.forget_all(first, end));
+            .filter(|entry| entry.slot == slot);
+        of.for_each(|entry| entry.forget_all(first, end));
     }
 
-    /// A part was filled in at one candidate of its place, or could not be.
-    pub fn filled(&mut self, one: &Aside, part: u64, there: bool) {
+    /// A part was filled in at one candidate place (`there`), or could not be.
+    pub fn filled(&mut self, one: &Entry, part: u64, there: bool) {
         if there {
             self.done(one.slot, part, part + 1);
         } else if let Some(one) = self.get(one.id) {
@@ -205,7 +208,7 @@ impl Pages {
         }
     }
 
-    /// A range has changed its place. `mapped`: whether there is a mapping at an address.
+    /// A range was moved (`mremap`). `mapped`: whether an address is mapped now.
     pub fn moved(&mut self, from: u64, to: u64, bytes: u64, mapped: impl FnMut(u64) -> bool) {
         self.moves += 1;
         let mut mapped = once(mapped);
@@ -215,23 +218,24 @@ impl Pages {
                 continue;
             };
             let address = taken.address(taken.first().unwrap_or_default());
-            let mut there = Aside {
+            let mut there = Entry {
                 page: taken.page.wrapping_sub(from).wrapping_add(to),
-                came: self.moves,
+                moved_by: self.moves,
                 ..taken
             };
-            // Another page has come here since, so this one has left.
-            let since = |other: &Aside| other.slot != taken.slot && other.came > taken.came;
+            // If another page was moved here later, this one had left before.
+            let since = |other: &Entry| other.slot != taken.slot && other.moved_by > taken.moved_by;
             let has_left = self
                 .all()
                 .iter()
                 .any(|other| since(other) && other.contains(address));
             let mut here = None;
-            if taken.came > 0 && !has_left && mapped(address) {
-                // It is still here, and what was here before it has moved, which is told late; or it has gone on.
+            if taken.moved_by > 0 && !has_left && mapped(address) {
+                // Either the page is still here, and the report is a late one about what was here earlier; or the page
+                // has moved on.
                 there = there.doubted();
                 here = Some(taken);
-            } else if taken.came > 0 || has_left {
+            } else if taken.moved_by > 0 || has_left {
                 here = Some(taken.doubted());
             }
             self.replace(which, left, there);
@@ -239,7 +243,7 @@ impl Pages {
         }
     }
 
-    /// A range is unmapped.
+    /// A range was unmapped. `mapped`: whether an address is mapped now.
     pub fn unmapped(&mut self, start: u64, end: u64, mapped: impl FnMut(u64) -> bool) {
         let mut mapped = once(mapped);
         for which in 0..self.count {
@@ -247,20 +251,21 @@ impl Pages {
             let Some(taken) = left.split(start, end) else {
                 continue;
             };
-            if taken.came == 0 {
+            if taken.moved_by == 0 {
                 self.all[which] = left;
                 self.gone_with(&taken);
             } else if !mapped(taken.address(taken.first().unwrap_or_default())) {
-                // It is unmapped; or was moved on, which will be told, and what was here before it is.
+                // Either this page was unmapped, or it has moved on (not reported yet) and what was here earlier was
+                // unmapped.
                 self.replace(which, left, taken.doubted());
             }
         }
     }
 
-    /// What has gone from the likeliest place is nowhere else.
-    fn gone_with(&mut self, taken: &Aside) {
+    /// Parts that are gone from their likeliest place are removed from the less likely places as well.
+    fn gone_with(&mut self, taken: &Entry) {
         for other in &mut self.all[..self.count] {
-            if other.is_candidate_of(taken) && other.doubts > taken.doubts {
+            if other.is_candidate_of(taken) && other.contradictions > taken.contradictions {
                 (0..taken.bytes / SMALL)
                     .filter(|part| !taken.is_gone(*part))
                     .for_each(|part| other.forget(part));
@@ -268,65 +273,69 @@ impl Pages {
         }
     }
 
-    /// One entry becomes two, unless nothing is left of the first.
-    fn replace(&mut self, which: usize, left: Aside, taken: Aside) {
+    /// Replaces an entry by its remaining parts and those split off; no second entry is needed if nothing remains.
+    fn replace(&mut self, which: usize, left: Entry, taken: Entry) {
         self.all[which] = left;
         if left.first().is_some() {
             self.push(taken);
         } else if !self.merge(&taken) {
-            self.all[which] = Aside { id: left.id, ..taken };
+            self.all[which] = Entry { id: left.id, ..taken };
         }
     }
 
-    /// Whether there is such an entry already: it has the fewer doubts of both then.
-    fn merge(&mut self, aside: &Aside) -> bool {
-        let same = |one: &&mut Aside| (one.page, one.slot, one.gone) == (aside.page, aside.slot, aside.gone);
+    /// Whether an equal entry exists; if so, it takes the smaller number of doubts of the two.
+    fn merge(&mut self, entry: &Entry) -> bool {
+        let same = |one: &&mut Entry| (one.page, one.slot, one.gone) == (entry.page, entry.slot, entry.gone);
         let found = self.all[..self.count].iter_mut().find(same);
         found.is_some_and(|one| {
-            (one.doubts, one.came) = (one.doubts.min(aside.doubts), one.came.max(aside.came));
+            (one.contradictions, one.moved_by) = (
+                one.contradictions.min(entry.contradictions),
+                one.moved_by.max(entry.moved_by),
+            );
             true
         })
     }
 
-    /// No change is under way: what will be told from now on happens from now on.
-    pub fn settled(&mut self) {
-        for aside in &mut self.all[..self.count] {
-            aside.came = 0;
+    /// No change is under way: each later report is about a later change.
+    pub fn no_change_pending(&mut self) {
+        for entry in &mut self.all[..self.count] {
+            entry.moved_by = 0;
         }
     }
 
-    /// Whether any place is in doubt.
+    /// Whether the place of any page is in doubt.
     pub fn is_doubtful(&self) -> bool {
-        self.all().iter().any(|aside| aside.doubts > 0)
+        self.all().iter().any(|entry| entry.contradictions > 0)
     }
 
-    /// Whether a page has several candidates of its place.
+    /// Whether a page has several candidate places.
     pub fn has_candidates(&self, id: u32) -> bool {
-        let one = self.all().iter().find(|aside| aside.id == id);
+        let one = self.all().iter().find(|entry| entry.id == id);
         one.is_some_and(|one| {
-            let others = self.all().iter().filter(|aside| aside.id != id);
-            others.into_iter().any(|aside| aside.is_candidate_of(one))
+            let mut others = self.all().iter().filter(|entry| entry.id != id);
+            others.any(|entry| entry.is_candidate_of(one))
         })
     }
 
-    /// Takes out the places in doubt where nothing is mapped; no change is under way. A page that has one place left is there.
+    /// Removes doubtful places where nothing is mapped; no change may be under way. A page with one place left is no
+    /// longer in doubt.
     pub fn keep_mapped(&mut self, mut mapped: impl FnMut(u64) -> bool) {
-        for aside in &mut self.all[..self.count] {
-            if let Some(part) = aside.first()
-                && aside.doubts > 0
-                && !mapped(aside.address(part))
+        for entry in &mut self.all[..self.count] {
+            if let Some(part) = entry.first()
+                && entry.contradictions > 0
+                && !mapped(entry.address(part))
             {
-                aside.forget_all(0, aside.bytes / SMALL);
+                entry.forget_all(0, entry.bytes / SMALL);
             }
         }
         for which in 0..self.count {
             if !self.has_candidates(self.all[which].id) {
-                self.all[which].doubts = 0;
+                self.all[which].contradictions = 0;
             }
         }
     }
 
-    /// The contents of a range are given up.
+    /// The contents of a range were discarded.
     pub fn given_up(&mut self, start: u64, end: u64) {
         for which in 0..self.count {
             if let Some(taken) = self.all[which].split(start, end) {
@@ -335,35 +344,35 @@ impl Pages {
         }
     }
 
-    /// The next one of which nothing is to be put back any more.
-    pub fn take_empty(&mut self) -> Option<Aside> {
-        let empty = *self.all().iter().find(|aside| aside.first().is_none())?;
+    /// Removes and returns an entry of which no part is left to put back.
+    pub fn take_empty(&mut self) -> Option<Entry> {
+        let empty = *self.all().iter().find(|entry| entry.first().is_none())?;
         self.remove(empty.id);
         Some(empty)
     }
 
-    /// Adds an entry, unless there is such a one. If there are too many, the least likely goes.
-    fn push(&mut self, aside: Aside) {
-        if self.merge(&aside) {
+    /// Adds an entry unless an equal one exists. When the table is full, it replaces the least likely entry.
+    fn push(&mut self, entry: Entry) {
+        if self.merge(&entry) {
             return;
         }
-        let added = Aside {
+        let added = Entry {
             id: self.next,
-            ..aside
+            ..entry
         };
         self.next = self.next.wrapping_add(1);
         if self.count < ENTRIES {
             self.all[self.count] = added;
             self.count += 1;
-        } else if let Some(least) = self.all.iter_mut().max_by_key(|one| one.doubts)
-            && least.doubts > added.doubts
+        } else if let Some(least) = self.all.iter_mut().max_by_key(|one| one.contradictions)
+            && least.contradictions > added.contradictions
         {
             *least = added;
         }
     }
 }
 
-/// Asks once: what is told of a range concerns all of it.
+/// Asks only for the first address: a report concerns all of its range.
 fn once(mut ask: impl FnMut(u64) -> bool) -> impl FnMut(u64) -> bool {
     let mut known = None;
     move |address| *known.get_or_insert_with(|| ask(address))
@@ -399,25 +408,25 @@ mod tests {
             (None, Some(left.id))
         );
         pages.given_up(HUGE + 3 * SMALL, u64::MAX);
-        assert_eq!(pages.take_empty().map(|aside| aside.slot), Some(0));
+        assert_eq!(pages.take_empty().map(|entry| entry.slot), Some(0));
         assert!(pages.all().is_empty() && pages.take_empty().is_none());
     }
 
     #[test]
     fn what_was_told_late_leaves_alone_what_came_since() {
-        // One thread unmaps a range; another moves a page there, and tells of it first.
+        // One thread unmaps a range; another moves a page there, and is reported first.
         let (hole, elsewhere) = (8 * SMALL, 80 * SMALL);
         let mut pages = one(hole, SMALL);
         pages.add(elsewhere, 1, SMALL, SMALL);
         pages.moved(elsewhere, hole, SMALL, |_| true);
         assert_eq!(pages.at(hole), Some(1), "the one that is there now");
         pages.unmapped(hole, hole + SMALL, |_| true);
-        assert_eq!(pages.take_empty().map(|aside| aside.slot), Some(0));
+        assert_eq!(pages.take_empty().map(|entry| entry.slot), Some(0));
         assert_eq!(pages.at(hole), Some(1));
-        // It is unmapped by whoever moved it, and there is something else by now.
-        pages.settled();
+        // This time the page itself is unmapped, and something else is mapped at its address.
+        pages.no_change_pending();
         pages.unmapped(hole, hole + SMALL, |_| true);
-        assert_eq!(pages.take_empty().map(|aside| aside.slot), Some(1));
+        assert_eq!(pages.take_empty().map(|entry| entry.slot), Some(1));
     }
 
     #[test]
@@ -425,14 +434,14 @@ mod tests {
         let (hole, elsewhere, beyond) = (8 * SMALL, 80 * SMALL, 160 * SMALL);
         let mut pages = one(elsewhere, SMALL);
         pages.moved(elsewhere, hole, SMALL, |_| true);
-        // That of what was in the hole before; the page has left it already.
+        // The report is about what was in the hole before; the page has already moved on.
         pages.unmapped(hole, hole + SMALL, |_| false);
         assert!(pages.take_empty().is_none());
         pages.moved(hole, beyond, SMALL, |_| false);
-        pages.settled();
+        pages.no_change_pending();
         pages.keep_mapped(|address| address == beyond);
         while pages.take_empty().is_some() {}
-        let places: Vec<u64> = pages.all().iter().map(|aside| aside.page).collect();
+        let places: Vec<u64> = pages.all().iter().map(|entry| entry.page).collect();
         assert_eq!(places, [beyond]);
     }
 
@@ -442,7 +451,7 @@ mod tests {
         let mut pages = one(80 * SMALL, SMALL);
         pages.add(90 * SMALL, 1, SMALL, SMALL);
         pages.moved(80 * SMALL, hole, SMALL, |_| true);
-        // It has moved on, which is told after the other has come.
+        // The first page had moved on, but that is reported after the second one has arrived.
         pages.moved(90 * SMALL, hole, SMALL, |_| true);
         pages.moved(hole, beyond, SMALL, |_| true);
         let slot = |pages: &mut Pages, address| {
@@ -464,7 +473,7 @@ mod tests {
             while pages.take_empty().is_some() {}
         }
         assert_eq!((pages.all().len(), pages.count()), (2, 1));
-        pages.settled();
+        pages.no_change_pending();
         pages.keep_mapped(|address| address == places[1]);
         while pages.take_empty().is_some() {}
         assert_eq!(pages.all().len(), 1);
@@ -479,7 +488,7 @@ mod tests {
     }
 
     proptest! {
-        /// Beside a map from addresses to what is there, with changes told in the order in which they are made.
+        /// Compares with a map from addresses to contents; changes are reported in the order in which they are made.
         #[test]
         fn parts_are_where_the_program_moved_them(changes in prop::collection::vec(
             prop_oneof![
@@ -497,7 +506,7 @@ mod tests {
             for change in changes {
                 match change {
                     Change::Moved(from, to, n) => {
-                        // What was there is unmapped first, as the kernel does; ranges do not overlap.
+                        // As in the kernel, the destination is unmapped first; the ranges do not overlap.
                         let n = n.min(from.abs_diff(to));
                         pages.unmapped(to * SMALL, (to + n) * SMALL, |_| false);
                         pages.moved(from * SMALL, to * SMALL, n * SMALL, |_| false);
@@ -517,15 +526,15 @@ mod tests {
                         memory.retain(|at, _| !(start..start + n).contains(at));
                     }
                 }
-                pages.settled();
+                pages.no_change_pending();
                 while pages.take_empty().is_some() {}
             }
             let mut found = BTreeMap::new();
-            for aside in pages.all() {
-                for part in (0..512).filter(|part| !aside.is_gone(*part)) {
-                    let address = aside.address(part);
-                    prop_assert_eq!(pages.at(address), Some(aside.id));
-                    prop_assert!(found.insert(address / SMALL, (aside.slot, part)).is_none());
+            for entry in pages.all() {
+                for part in (0..512).filter(|part| !entry.is_gone(*part)) {
+                    let address = entry.address(part);
+                    prop_assert_eq!(pages.at(address), Some(entry.id));
+                    prop_assert!(found.insert(address / SMALL, (entry.slot, part)).is_none());
                 }
             }
             prop_assert_eq!(found, memory);

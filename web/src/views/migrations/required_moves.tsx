@@ -29,12 +29,12 @@ function lines(counts: readonly number[]): Line[] {
   return rest > 0 ? [...own, { moves: `${MOST} times or more`, pages: rest }] : own;
 }
 
-export function Wishes({ report }: { report: Report }) {
+export function RequiredMoves({ report }: { report: Report }) {
   const { pages_by_moves: counts } = report.dynamicity;
   const all = counts.reduce((a, b) => a + b, 0);
   const rows = (): Row[] => [["moves", "pages"], ...(counts.length ? counts : [0]).map((n, i): Row => [i, n])];
   return (
-    <Figure id="wishes" title="How often pages would have to move" what={WHAT} rows={rows}>
+    <Figure id="required-moves" title="How often pages would have to move" what={WHAT} rows={rows}>
       {report.slices.length < 2 ? (
         <p class="none">
           The run is one slice, so nothing can be seen to change. Record with a shorter one, such as <code>--slice 100ms</code>.
@@ -45,7 +45,7 @@ export function Wishes({ report }: { report: Report }) {
             <Value pointer="/dynamicity/migrations" of={report} as="whole" /> moves in all would keep every page where each of the{" "}
             {whole(report.slices.length)} slices uses it most.
           </p>
-          <table class="wishes">
+          <table class="required-moves">
             <thead>
               <tr>
                 <th scope="col">Would move</th>
