@@ -2,11 +2,11 @@
 
 `@@ TITLE` begins each part of it; the last one's title is `end`, or `end end`."""
 
+import json
 import os
-import pathlib
 import subprocess
 
-NODEWISE = pathlib.Path(os.environ.get("NODEWISE", pathlib.Path(__file__).resolve().parents[1] / "target/release/nodewise"))
+from commands import NODEWISE
 
 
 def compiled(source, folder):
@@ -32,3 +32,9 @@ def boot(options, script, *words):
     if "end" not in parts and ("end", "end") not in parts:
         raise SystemExit(f"FAILED status {done.returncode}\n{done.stdout[-3000:]}\n{done.stderr[-3000:]}")
     return parts
+
+
+def summary(said):
+    """The JSON object that a command wrote among other lines."""
+    start = ("\n" + said).index("\n{")
+    return json.JSONDecoder().raw_decode(said[start:])[0]

@@ -1,31 +1,24 @@
 """Counting what holds."""
 
+import pathlib
+import sys
 import traceback
 
-passed, failed = 0, 0
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+import checked
+
+counted = checked.Checks(quiet=True)
+skip, end = counted.skip, counted.end
 
 
 def check(name, holds, found=""):
-    global passed, failed
-    if holds:
-        passed += 1
-    else:
-        failed += 1
-        print(f"FAILED {name}{f': {found}' if found != '' else ''}", flush=True)
+    counted(holds, f"{name}{f': {found}' if found != '' else ''}")
 
 
 def section(function, *arguments):
     """Runs it; an error in it is one failure, and the others go on."""
-    global failed
     try:
         function(*arguments)
     except Exception as error:
-        failed += 1
         reason = str(error).partition("\n")[0]
-        print(f"FAILED {function.__name__} {' '.join(map(str, arguments))}: {type(error).__name__}: {reason}", flush=True)
-        print(traceback.format_exc(), flush=True)
-
-
-def end():
-    print(f"{passed} passed, {failed} failed", flush=True)
-    raise SystemExit(failed > 0 or passed == 0)
+        counted(False, f"{function.__name__} {' '.join(map(str, arguments))}: {type(error).__name__}: {reason}", traceback.format_exc())

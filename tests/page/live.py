@@ -10,6 +10,7 @@ import subprocess
 import threading
 import time
 
+import checks
 import nodewise
 from browser import Watched
 from checks import check
@@ -101,7 +102,7 @@ def recorded(browser):
     try:
         SWITCH.write_text("1")
     except OSError as error:
-        print(f"skipped: this kernel does not sample: {error}")
+        checks.skip(f"this kernel does not sample: {error}")
         return
     try:
         grows(browser, folder)

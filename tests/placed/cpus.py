@@ -23,17 +23,17 @@ def listed(cpus):
 
 
 def suite(folder, placed, check):
-    """`placed(policy, *command)` gives status, output and messages. Returns how much was skipped."""
+    """`placed(policy, *command)` gives status, output and messages."""
     cpus = sorted(os.sched_getaffinity(0))
     if len(cpus) < 2:
-        print("skipped: one CPU: there is nothing to count")
-        return 1
+        check.skip("one CPU: there is nothing to count")
+        return
     for policy in "first-touch", "interleave":
         counted(policy, placed, check, cpus)
     inside(placed, check, cpus)
     openmp(folder, placed, check, len(cpus))
     other_threads(folder, placed, check, len(cpus))
-    return film(placed, check)
+    film(placed, check)
 
 
 def counted(policy, placed, check, cpus):
@@ -93,10 +93,9 @@ def other_threads(folder, placed, check, count):
 
 def film(placed, check):
     if not shutil.which(FILM[0]):
-        print("skipped: no ffmpeg")
-        return 1
+        check.skip("no ffmpeg")
+        return
     plain = subprocess.run(FILM, capture_output=True, text=True, check=True).stdout
     for policy in "first-touch", "interleave":
         status, out, _ = placed(policy, *FILM)
         check((status, out) == (0, plain), f"{policy}: ffmpeg divides its work as without: {status}")
-    return 0
