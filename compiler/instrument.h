@@ -1,4 +1,4 @@
-// What the pass knows about a function's memory accesses, and how they are counted.
+// Data structures of the pass: a function's memory accesses, and how they are counted.
 //
 //   target    target.cpp     an access     -> the instructions that the code generator will make of it
 //   merge     merge.cpp      accesses      -> fewer, where it makes one instruction of several
@@ -30,7 +30,7 @@ class AnyMemIntrinsic;
 
 namespace nodewise {
 
-// Words of memcpy, memmove and memset where the library is called.
+// Size of an access by memcpy, memmove and memset if the library function is called.
 constexpr unsigned WordBytes = 8;
 
 // The part of an access that one instruction makes; Offset is from the access's address.
@@ -48,7 +48,8 @@ public:
   Pieces loaded(const llvm::LoadInst &I) const;
   Pieces stored(const llvm::StoreInst &I) const;
 
-  // Of memcpy, memmove or memset of a constant length; none: the library's, or a repeated instruction.
+  // The pieces of a memcpy, memmove or memset of constant length; none if the code generator calls the library function
+  // or uses a repeated string instruction.
   std::optional<Pieces> copied(const llvm::AnyMemIntrinsic &I, uint64_t Bytes) const;
 
   bool optimises() const { return Lowering && Optimised; }
@@ -86,7 +87,7 @@ struct Access {
   bool Read, Write;
 };
 
-// memcpy and its kin with a length that is not a small constant.
+// memcpy, memmove or memset with a length that is not a small constant.
 struct Bulk {
   llvm::Instruction *At;
   llvm::Value *Pointer, *Bytes;
@@ -110,7 +111,7 @@ struct Accesses {
 
 Accesses collect(llvm::Function &F, const llvm::TargetLibraryInfo &TLI, const Target &Code);
 
-// Accesses that become one instruction with their neighbours.
+// Merges accesses for which the code generator makes a single instruction.
 void merge(llvm::Function &F, Accesses &A, const Target &Code, llvm::ScalarEvolution &SE);
 
 // A member of a group; Offset is from the group's address.
@@ -125,8 +126,8 @@ struct Member {
 // Accesses at fixed distances, counted together: nw_group.
 struct Group {
   llvm::SmallVector<Member, 4> Members; // ascending by offset, the first at 0
-  bool OneLine;                         // a single access that cannot straddle a line
-  // Bytes a stride may have without leaving a line out, and more.
+  bool OneLine; // a single access that cannot straddle a line
+  // Strides, in bytes, from which on cache lines may be left out between two repetitions of the group.
   unsigned sparse() const { return span() + 64; }
   unsigned span() const;
   unsigned last() const { return Members.back().Offset; }
@@ -134,7 +135,7 @@ struct Group {
   unsigned writes() const;
 };
 
-// A group counted where its first access stands: at Pointer + Offset.
+// A group that is counted at its first access, whose address is Pointer + Offset.
 struct BlockGroup {
   Group G;
   llvm::Instruction *At;
@@ -148,16 +149,16 @@ struct LoopGroup {
   llvm::Instruction *At; // end of the preheader
   llvm::DebugLoc Where;
   const llvm::SCEV *Base, *Stride, *Count; // Stride and Count are 64 bits wide; Count null: see Counted
-  const llvm::SCEV *Across = nullptr;      // distance of Repeats such groups in one iteration
+  const llvm::SCEV *Across = nullptr; // distance of Repeats such groups in one iteration
   unsigned Repeats = 1;
-  // The loop around it, if its iterations can be counted together: at its own entry, or at its exits
-  // if Count is null. Null At: they cannot.
+  // The enclosing loop, if its iterations can be counted together: at that loop's entry, or at its exits if Count is
+  // null. At is null if they cannot.
   struct Nest {
     llvm::Instruction *At = nullptr;
     const llvm::SCEV *Base = nullptr, *Stride = nullptr, *Count = nullptr;
   } Outer = {};
-  // A block that runs as often as the group is to be counted, where only running the loop tells: the
-  // group is counted at the loop's exits.
+  // If the number of iterations is known only after the loop has run: a block that runs as often as the group is to be
+  // counted. The group is then counted at the loop's exits.
   llvm::BasicBlock *Counted = nullptr;
   bool Always = false; // Counted has run at least once at every exit
   llvm::SmallVector<llvm::BasicBlock *, 2> Exits = {};
@@ -169,9 +170,9 @@ struct Plan {
 };
 
 enum class Scheme {
-  Auto,   // summaries and groups
+  Auto, // summaries and groups
   Single, // one call per access
-  Check,  // Auto, and one call per access to another set of functions, which tests/oracle has
+  Check, // Auto, and one call per access to another set of functions, which tests/oracle has
 };
 
 Plan plan(llvm::ArrayRef<Access> Plain, llvm::ScalarEvolution &SE, llvm::LoopInfo &LI, llvm::DominatorTree &DT);
@@ -191,7 +192,8 @@ llvm::CallInst *callRuntime(llvm::IRBuilder<> &B, llvm::StringRef Name, llvm::Ty
 bool isOutlined(const llvm::Function &F);
 void emitRegion(llvm::Function &F);
 
-// After which instructions a number has been taken from a shared counter; found before others are inserted.
+// The instructions after which a number has been taken from a shared counter. Call this before instrumentation is
+// inserted.
 llvm::SmallVector<llvm::Instruction *, 2> tickets(llvm::Function &F);
 void emitTickets(llvm::Function &F, llvm::ArrayRef<llvm::Instruction *> Taken);
 

@@ -1,4 +1,4 @@
-/* What the observing half of the runtime shares between its files: state, files, events, threads. */
+/* Interfaces between the files of the observing half of the runtime: state, files, events, threads. */
 #ifndef NODEWISE_OBSERVER_H
 #define NODEWISE_OBSERVER_H
 
@@ -25,7 +25,7 @@ extern nw_control *nw_control_page;
 
 /* ---- image.c: where a process image writes to ------------------------------------------------ */
 
-/* The recorder's page below this folder; null if there is no recorder that answers. */
+/* Maps the recorder's control page in this folder; null if no recorder is running. */
 nw_control *nw_control_map(const char *raw);
 
 /* Makes `<raw>/<pid>-<sequence>`, whose path it writes to `folder`. */
@@ -42,15 +42,15 @@ long nw_call(long number, long a, long b, long c, long d, long e, long f);
 #define NW_CALL_6(n, a, b, c, d, e, f, ...) nw_call(n, (long)(a), (long)(b), (long)(c), (long)(d), (long)(e), (long)(f))
 #define nw_system(n, ...) NW_CALL_6(n, __VA_ARGS__, 0, 0, 0, 0, 0, 0)
 
-/* What stops a recording, in words; `error` is -errno of a file that could not be written. */
+/* The reason why a recording stops, in words; `error` is -errno of a file that could not be written. */
 const char *nw_reason(long error);
 
 bool nw_failed(long result);
 
-/* Whether the program may not write files of any size. */
+/* Whether a resource limit restricts the size of files that the program may write. */
 bool nw_is_file_limited(void);
 
-/* A descriptor for a moment, or -errno. */
+/* A descriptor for short use, or -errno. */
 long nw_open(const char *path, int flags);
 void nw_close(long file);
 void nw_descriptors_forget(void); /* in the child of a fork: those of threads it has not */
@@ -98,7 +98,7 @@ void nw_say_stopped(const char *why); /* the recording is cut short: on standard
 
 /* ---- threads.c ------------------------------------------------------------------------------- */
 
-/* Instructions that take numbers from shared counters, of which which thread does is logged. */
+/* Largest number of instructions taking numbers from shared counters for which the threads are logged. */
 #define NW_TICKETS 64u
 
 /* One per thread at a time: that of a finished thread goes to a new one, file and all. */
@@ -122,10 +122,11 @@ typedef struct nw_observer {
 /* The calling thread; made on first use, without files. Null only when memory is out. */
 nw_observer *nw_here(void);
 
-/* Where the runtime is asked about new things anyway: whether an emulated process is a copy that nobody told of. */
+/* Checks whether an emulated process is an unreported copy (clone(2) without fork handlers). Called where the runtime
+ * handles new regions or objects anyway. */
 void nw_look_for_copy(void);
 
-/* In a copy of the process: whoever held it is not there. */
+/* Resets the lock in a copy of the process, in which the thread that held it does not exist. */
 void nw_threads_forget_lock(void);
 void nw_threads_lock(sigset_t *before);
 void nw_threads_unlock(const sigset_t *before);
@@ -161,14 +162,14 @@ void nw_modules_scan(void);  /* logs modules that are new */
 void nw_modules_before_fork(void);
 void nw_modules_after_fork(bool in_child);
 void nw_modules_check(void); /* the same, now and then since dlopen was called */
-/* Adds where the calling thread's variables are of the modules that were there at start. */
+/* Adds the addresses of the calling thread's thread-local variables, for modules loaded at start. */
 void nw_modules_tls(nw_line *line, uint32_t ordinal);
 
-/* What nw_thread.until_slice starts from. */
+/* Initial value of nw_thread.until_slice. */
 int64_t nw_slice_budget(nw_observer *observer);
-/* Asks for a snapshot and waits until it is whole. */
+/* Requests a snapshot and waits until it is complete. */
 void nw_slice_cut(void);
-/* Charges the slice with what is still in the window. */
+/* Adds the pending counts of the window to the current slice. */
 void nw_slice_charge(nw_thread *thread);
 
 #endif

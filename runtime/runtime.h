@@ -76,7 +76,7 @@ typedef struct nw_region {
  * Exported for instrumented code. */
 NW_EXPORT nw_thread *nw_thread_attach(void);
 
-/* One segment more. False: nothing more fits. */
+/* Adds a segment; false if there is no room for another. */
 bool nw_counters_grow(nw_thread *thread);
 bool nw_touches_grow(nw_thread *thread);
 
@@ -103,16 +103,16 @@ extern void (*nw_copied)(void);
 /* Frees the private index; and, after fork in the child, forgets everything counted so far. The
  * window's slots must be empty (NW_KEY_NONE) afterwards: nw_window_clear does that. */
 void nw_thread_release(nw_thread *thread);
-/* The same, for another thread that counts from `first` on: with the memory there is, if that is little. */
+/* As nw_thread_release, but for a new thread that reuses the structure: the index's memory is kept if it is small. */
 void nw_thread_renew(nw_thread *thread);
 void nw_window_clear(nw_slot *window);
 
-/* Pays the counters what the window still owes them, and empties it. */
+/* Adds the pending counts of the window to the counters, and empties the window. */
 void nw_window_settle(nw_thread *thread);
 
 /* Makes the root of nw_touched; false when memory is out. */
 bool nw_touched_prepare(void);
-/* No page was touched. */
+/* Clears nw_touched: no page counts as touched any more. */
 void nw_touched_forget(void);
 
 static inline uint32_t nw_segment_of(uint64_t entry) {
@@ -152,10 +152,10 @@ typedef struct nw_group {
 
 #define NW_HOT __attribute__((preserve_most, visibility("default")))
 
-/* Puts the page into the window: the slot to count in. The fast path is inlined: see compiler/. */
+/* Puts the page into the window, and returns the slot to count in. The fast path is inlined: see compiler/. */
 NW_HOT nw_slot *nw_miss(uint64_t key);
 
-/* This thread, attached if need be: what a function with inlined lookups starts with. */
+/* The calling thread, attached if necessary; called at the start of a function with inlined lookups. */
 NW_HOT nw_thread *nw_thread_get(void);
 
 /* `count` times the group, at address, address + stride, ... */
@@ -169,11 +169,11 @@ NW_HOT void nw_grid(uint64_t address, int64_t stride, uint64_t count, int64_t ac
 /* `count` lanes at addresses[i], active where bit i of mask is set. */
 NW_HOT void nw_lanes(const uint64_t *addresses, uint64_t mask, uint32_t count, const nw_group *group);
 
-/* Enters a region; returns the one to go back to. */
+/* Enters a region; returns the previous one, to be passed to nw_region_leave. */
 NW_HOT uint64_t nw_region_enter(nw_region *region);
 NW_HOT void nw_region_leave(nw_region *region, uint64_t previous);
-/* The calling thread has taken a number from a counter that threads may share; not where `taken` is 0. `id` is the
- * instruction's own: 0 until it is first run. */
+/* Reports that the calling thread has taken a number from a counter that threads may share; does nothing if `taken` is
+ * 0. `id` identifies the instruction, and is 0 until the instruction first runs. */
 NW_HOT void nw_ticket(uint32_t *id, uint64_t counter, uint32_t taken);
 
 /* These 16 bytes stand before the first byte of every instrumented function (its symbol). Coverage is

@@ -1,4 +1,4 @@
-//! The page's script and style are made from `web/` by `make web`; here it is only said that they are missing.
+//! Checks that the page's script and style exist; `make web` builds them from `web/`.
 
 use std::path::Path;
 

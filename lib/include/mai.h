@@ -52,14 +52,15 @@ NW_API void mai_init(char filename[]);
 /* Frees all arrays and ends; mai_init may follow. */
 NW_API void mai_final(void);
 
-/* Of the configuration in force; NW_NOT_STARTED, which is negative, where there is none. */
+/* Numbers of the current configuration; NW_NOT_STARTED, which is negative, if there is none. */
 NW_API int mai_get_num_nodes(void);
 NW_API int mai_get_num_threads(void);
 NW_API int mai_get_num_cpu(void);
-/* mai_get_num_nodes() and mai_get_num_cpu() kernel numbers. They are the library's, until mai_final. */
+/* The kernel's numbers of the mai_get_num_nodes() nodes and of the mai_get_num_cpu() CPUs. The library owns the arrays;
+ * they are valid until mai_final. */
 NW_API unsigned long *mai_get_nodes_id(void);
 NW_API unsigned long *mai_get_cpus_id(void);
-/* To standard output: `node 0: cpus 0 1`, `cpu 0: node 0`, a line each. */
+/* Print a line for each node (`node 0: cpus 0 1`) or CPU (`cpu 0: node 0`) to standard output. */
 NW_API void mai_show_nodes(void);
 NW_API void mai_show_cpus(void);
 
@@ -88,7 +89,7 @@ NW_API void mai_cyclic_columns(void *p, int nc);
 NW_API void mai_skew_mapp_columns(void *p, int nc);
 NW_API void mai_prime_mapp_columns(void *p, int prime, int nc);
 
-/* To the configured nodes, each page where it is first touched. */
+/* Restricts the array to the configured nodes; each page goes to the node that touches it first. */
 NW_API void mai_bind_all(void *p);
 /* bind_block: rows (columns) dealt to the threads as schedule(static) does, to their nodes. Columns of
  * a one-dimensional array are its items. */
@@ -122,14 +123,14 @@ NW_API void mai_migrate_thread(pid_t id, unsigned long cpu);
 NW_API void mai_print_pagenodes(unsigned long *pageaddrs, int size);
 /* How often MAI's calls moved the pages of `size` addresses to another node; null: all arrays' pages. */
 NW_API int mai_number_page_migration(unsigned long *pageaddrs, int size);
-/* Seconds in the calls that did. */
+/* Time spent in calls that moved pages, seconds. */
 NW_API double mai_get_time_pmigration(void);
 
 /* Where each thread of the process is, to standard output: `thread 0: tid 4711, cpu 2, node 0`. */
 NW_API void mai_print_threadcpus(void);
 /* How often MAI's calls moved `size` threads, by their numbers, to another CPU; null: all threads. */
 NW_API int mai_number_thread_migration(unsigned int *threads, int size);
-/* Seconds in the calls that did. */
+/* Time spent in calls that moved threads, seconds. */
 NW_API double mai_get_time_tmigration(void);
 
 #ifdef __cplusplus

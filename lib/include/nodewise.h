@@ -48,7 +48,7 @@ typedef enum nw_status {
 /* What the calling thread's last call that did not return NW_OK (or returned null) had to say; ""
  * if none. Valid until that thread's next call. */
 NW_API const char *nw_last_error(void);
-/* Makes `line` that message and returns `status`: for modules in other languages, in their words. */
+/* Sets the message of nw_last_error() to `line` and returns `status`; for bindings to other languages. */
 NW_API int nw_fail_call(int status, const char *line);
 
 /* The library's version, as "0.1.0". */
@@ -173,9 +173,9 @@ static inline nw_policy nw_block_exclusive(unsigned dimensions) {
     return policy;
 }
 
-/* Deals the array's pages now, touched ones included, and for all that will be touched. */
+/* Places the array by the policy: moves the pages that are touched already, and determines the nodes of the others. */
 NW_API int nw_place(void *array, nw_policy policy);
-/* The same, with a pointer, for other languages. */
+/* As nw_place, with a pointer to the policy, for other languages. */
 NW_API int nw_place_by(void *array, const nw_policy *policy);
 
 /* ---- Distributions: a policy worked out for one array, apart from its enforcement ---------------- */

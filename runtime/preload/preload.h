@@ -26,7 +26,7 @@ extern const nw_table *nw_placement;
 /* Whether objects are placed here; if not, they are only seen. */
 int nw_placing(void);
 void nw_preload_off(const char *why);
-/* Has a forked child report for itself from here on; 0 if there is nothing to do in this process any more. */
+/* Makes a forked child use a summary of its own from now on; 0 if nothing is left to do in this process. */
 int nw_reporting(void);
 
 /* report.c: the summary of this process, in a file of that folder; 0: not even private memory. */
@@ -50,7 +50,7 @@ typedef struct nw_stretch {
     uint32_t node;
 } nw_stretch;
 int nw_kernel_populate(const nw_stretch *stretches, uint32_t count);
-/* The policy of this thread and those it starts: what no object's placement covers. */
+/* Sets the memory policy of this thread and of those that it starts, for memory of no placed object. */
 int nw_kernel_rest(const uint32_t *nodes, uint32_t count);
 int nw_kernel_split_huge(uint64_t page, uint64_t pages);
 /* Pages and their logical nodes, NW_NODE_NONE where untouched or elsewhere: a room of ../scratch.h. */
@@ -66,7 +66,7 @@ int nw_kernel_bind(uint32_t ordinal, uint32_t cpu);
 /* Goes to a CPU without staying bound to it, and prefers its node until nw_kernel_home_ends. */
 void nw_kernel_home(uint32_t cpu, uint32_t node);
 void nw_kernel_home_ends(void);
-/* In the main thread: the policy it had, for what it starts; 0 if that is the one it has. */
+/* In the main thread, restores the original policy for a program that it starts; 0 if it is in force already. */
 int nw_kernel_home_put_aside(void);
 void nw_kernel_home_take_up(void);
 uint64_t nw_kernel_free_bytes(void);
@@ -112,7 +112,7 @@ void nw_objects_add(const nw_object *object);
 void nw_objects_remove(void *address);
 void nw_objects_read_back(void);
 
-/* seen.c: objects told to whoever asked with $NODEWISE_OBJECTS. */
+/* seen.c: lists objects in the file named by $NODEWISE_OBJECTS. */
 int nw_seen_start(void);
 int nw_seeing(void);
 void nw_seen(const nw_object *object);
@@ -122,16 +122,16 @@ void nw_seen_end(void);  /* which frames they have */
 /* mapped.c: fresh memory that is no object of the program's; null if there is none. */
 void *nw_own_memory(size_t bytes);
 
-/* threads.c: of the calling thread, in the order of pthread_create; the main thread is 0. */
+/* threads.c: number of the calling thread in the order of pthread_create; the main thread is 0. */
 uint32_t nw_thread_ordinal(void);
 void nw_threads_start(void);
 
 /* companion.c: a thread that holds pages for a balancer, if $NODEWISE_BALANCE names one. */
 void nw_companion_prepare(void); /* before any policy of ours */
 void nw_companion_start(void);
-/* A thread of the program's passes by: what only it can do, it does. */
+/* Called in a thread of the program: does the pending work that only such a thread can do. */
 void nw_companion_passes(int may_allocate);
-/* Lifts what is held in a range, for a call that wants it to be one mapping; of how many it was lifted. */
+/* Releases the held pages in a range, for a call that needs it to be one mapping; returns the number of releases. */
 uint32_t nw_companion_lift(const void *at, size_t bytes);
 
 #pragma GCC visibility pop

@@ -1,4 +1,4 @@
-/* The plain table that `nodewise run` prepares and the preload obeys.
+/* The table that `nodewise run` prepares and the preload library enforces.
  *
  * One file, little-endian, read-only: a header, then the sections it points to, each 8-byte aligned.
  * Nodes are logical (0..nodes) everywhere; `nodes` turns them into the kernel's numbers. The Rust

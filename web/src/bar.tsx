@@ -1,6 +1,6 @@
 // Bars that stand in a table's cell.
 
-/** A share of a whole; of samples, what they prove, and fainter what they leave possible. */
+/** A bar for a share. If accesses are samples: the lower bound and, fainter, the range up to the upper bound. */
 export function Bar({
   share,
   range,
@@ -21,7 +21,7 @@ export function Bar({
   );
 }
 
-/** Typical value, its range as a line across the end, on an axis from 0 to `most`. */
+/** A bar for a typical value, on an axis from 0 to `most`, with a line for its range. */
 export function RangeBar({
   value,
   range,

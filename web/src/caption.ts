@@ -1,11 +1,11 @@
-// What a picture says about itself once it has left the page.
+// The caption of saved pictures.
 
 import { createContext } from "preact";
 
 export interface CaptionText {
-  /** Begins the names of saved files. */
+  /** Prefix of the names of saved files. */
   file: string;
-  /** Below a saved picture: the program, the machine, who drew it. */
+  /** Line below a saved picture: program, machine, and version of nodewise. */
   line: string;
 }
 

@@ -1,15 +1,15 @@
-// Which mapping is looked at beside today's.
+// The policy that views compare with today's mapping.
 
 import type { Policy, Report } from "./documents";
 import type { State } from "./state";
 
-/** Today's mapping, as the report calls it. */
+/** Name of today's mapping in the report. */
 export const TODAY = "first-touch";
 
 const better = (a: Policy, b: Policy) =>
   a.seconds !== null && b.seconds !== null ? a.seconds < b.seconds : a.local_fraction > b.local_fraction;
 
-/** The policy of the address, else the verdict's, else the best that is not today's. */
+/** The policy in the address, else the verdict's, else the best one other than today's. */
 export function chosenPolicy(report: Report, state: State): string {
   const known = (name: string | undefined) => report.policies.some((p) => p.policy === name);
   if (state.policy && known(state.policy)) return state.policy;

@@ -1,8 +1,8 @@
-// Text to take along: a command, code.
+// A command or code with a copy button.
 
 import { useState } from "preact/hooks";
 
-/** Pages from a file have no clipboard in some browsers: then the text is selected, ready for Ctrl+C. */
+/** Copies a text. Where a page opened from a file has no clipboard, the text is selected for Ctrl+C instead. */
 async function copy(text: string, shown: HTMLElement | null): Promise<string> {
   try {
     await navigator.clipboard.writeText(text);

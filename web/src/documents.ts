@@ -1,13 +1,13 @@
-// What the documents hold. `Report` is the JSON of `nodewise report --json` (docs/report.md); the others are the page's
-// own (crates/page). Fractions run from 0 to 1, times are seconds, sizes bytes, bandwidths MB/s.
+// Types of the documents. `Report` is the JSON of `nodewise report --json` (docs/report.md); the others are made for
+// the page (crates/page). Fractions are from 0 to 1, times in seconds, sizes in bytes, bandwidths in MB/s.
 
 export interface Session {
   version: string;
   /** Grows with every change of any document. */
   generation: number;
-  /** Whether more may come. */
+  /** Whether documents may still change. */
   live: boolean;
-  /** One sentence for people: what is waited for, or why what is shown is older; absent in a file. */
+  /** A message in one sentence: what the server waits for, or why documents are outdated; absent in a file. */
   message?: string | null;
   profiles: { name: string; folder: string }[];
 }
@@ -17,7 +17,7 @@ export interface Verdict {
   policy: string;
   sentence: string;
   next: string | null;
-  /** What is to be done after that, or instead, in words. */
+  /** The step after the command, or instead of it, in words. */
   then: string | null;
   reasons: string[];
 }
@@ -28,11 +28,11 @@ export interface Policy {
   page_balance: number;
   access_balance: number | null;
   access_balance_as_printed: number | null;
-  /** Of samples their share, which is not that of the accesses. */
+  /** If accesses are samples, this is the share of samples, which differs from that of the accesses. */
   local_fraction: number;
-  /** Of samples: what they say of the accesses. */
+  /** Bounds of the share of local accesses, if accesses are samples. */
   local_range: [number, number] | null;
-  /** What another run is expected to keep. */
+  /** Local fractions that are expected in another run. */
   other_runs: OtherRuns | null;
   migrations: number;
   seconds: number | null;
@@ -48,7 +48,7 @@ export interface OtherRuns {
   mapped_by_data: number;
 }
 
-/** Which threads take which parts in other runs. */
+/** How the threads of other runs take the parts of the data. */
 export interface Roles {
   assignment: "fixed" | "arrival" | "dynamic";
   other_runs: number;
@@ -79,7 +79,7 @@ export interface ReportObject {
   kind: string;
   site: string;
   bytes: number;
-  /** How often it was allocated, freed in between. */
+  /** Number of allocations that were merged into this object, each freed before the next. */
   allocations: number;
   pages: number;
   accesses: number;
@@ -120,7 +120,7 @@ export interface Migration {
   from: number;
   to: number;
   by: string;
-  /** What it is to its first page. */
+  /** Kind of the move for the first page of the run. */
   kind: MoveKind;
   to_count: number;
   home_count: number | null;
@@ -131,7 +131,7 @@ export interface Migration {
 export type MoveKind = "first" | "ping-pong" | "multiple";
 
 export interface Moves {
-  /** The policy that would have made them; null: they were recorded. */
+  /** The simulated policy that would have made the moves; null if they were recorded. */
   simulated: string | null;
   pages: number;
   local_fraction: number | null;
@@ -211,7 +211,7 @@ export interface Report {
   sharing: { class: string; pages: number; accesses: number }[];
   policies: Policy[];
   objects: ReportObject[];
-  /** Waiting, and variables that all threads use. */
+  /** Objects whose accesses go to a few cache lines: waiting threads, and variables that all threads use. */
   few_lines: { object: string | null; pages: number; share: number }[];
   slices: Slice[];
   dynamicity: { migrations: number; pages_by_moves: number[] };
@@ -221,9 +221,9 @@ export interface Report {
   notes: string[];
 }
 
-/** The machine as a graph, and what each policy puts on it. */
+/** The machine as a graph, and the load under each policy. */
 export interface Machine {
-  /** Where nodes stand, in units of half the picture: -1 to 1, y downwards. */
+  /** Positions of nodes, in units of half the picture: -1 to 1, y downwards. */
   places: { x: number; y: number }[];
   /** Directed links; empty where the machine's are unknown. */
   links: { from: number; to: number; bandwidth: number }[];
@@ -241,11 +241,11 @@ export interface Machine {
 /** The address space as one strip: touched pages, object after object. A page's *position* counts from 0. */
 export interface Strip {
   pages: number;
-  /** Cells of a whole tile: 256. */
+  /** Number of cells of a whole tile: 256. */
   cells: number;
-  /** The finest level there is: a cell of level L stands for 2^L pages. 0 unless a file had to leave pages out. */
+  /** The finest available level; a cell of level L stands for 2^L pages. 0 unless a page file omits finer levels. */
   finest: number;
-  /** The level at which one tile holds everything. */
+  /** The level at which one tile covers all pages. */
   coarsest: number;
   nodes: number;
   /** Policies whose mapping tiles have, the first is first-touch (today's mapping); in the report's order. */
@@ -254,33 +254,33 @@ export interface Strip {
   classes: string[];
   /** Runs in order of position; `object` is the index in the report's `objects`, or -1. */
   objects: { object: number; name: string; first: number; pages: number; address: string }[];
-  /** Thread numbers, as people know them, by the thread index that details use; the node of each. */
+  /** Thread number and node of each thread, by the thread index that details use. */
   threads: { numbers: number[]; nodes: number[] };
 }
 
-/** Who shares with whom, by group of threads (at most 128 groups). */
+/** Sharing between groups of threads (at most 128 groups). */
 export interface Threads {
   groups: { threads: number[]; label: string }[];
-  /** Of each page, what the lesser of two groups accesses, summed, `[group][group]`, symmetric; on the diagonal
+  /** `[group][group]`, symmetric: the sum over pages of the smaller of both groups' accesses. The diagonal contains
    *  accesses to pages that no other group uses. */
   sharing: number[][];
-  /** As threads are placed; in the order of their numbers where sharing placed them already. */
+  /** The current assignment of threads to nodes; if it is already sharing-aware, the assignment in order of numbers. */
   before: Placing;
-  /** As sharing would place them, with the policy that is recommended. */
+  /** The sharing-aware assignment, with the recommended policy. */
   after: Placing;
 }
 
 export interface Placing {
   affinity: string;
-  /** Policy whose mapping the traffic holds for. */
+  /** Policy under whose mapping the traffic was computed. */
   policy: string;
   /** Node of each group. */
   nodes: number[];
-  /** Groups of threads that belong together: indices of groups. */
+  /** Clusters of groups that should be on one node, as indices of groups. */
   clusters: number[][];
   /** Accesses, `[cpu_node][memory_node]`. */
   accesses: number[][];
   local_fraction: number;
-  /** Of samples: what they say of the accesses. */
+  /** Bounds of the share of local accesses, if accesses are samples. */
   local_range: [number, number] | null;
 }

@@ -1,4 +1,5 @@
-// Documents within this very file: base64 of gzip of a line of JSON that says where each lies, and their bytes.
+// A source of documents in the page's own file: base64 of gzip of a line of JSON, which gives the offset and the length
+// of each document, followed by the documents.
 
 import { Missing, type Source } from "./source";
 
@@ -10,7 +11,7 @@ async function unzipped(text: string): Promise<Uint8Array> {
   return new Uint8Array(await new Response(plain).arrayBuffer());
 }
 
-/** Reads the element that holds them. */
+/** Reads the element that contains the documents. */
 export async function embedded(element: Element): Promise<Source> {
   let all: Uint8Array;
   let names: Record<string, [number, number]>;
@@ -22,7 +23,7 @@ export async function embedded(element: Element): Promise<Source> {
   } catch {
     throw new Missing(DAMAGED);
   }
-  // The text is not needed twice.
+  // Frees the memory of the text.
   element.remove();
   return {
     live: false,

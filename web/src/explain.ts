@@ -1,10 +1,10 @@
-// What a figure is, in a sentence or two: its unit, and who says so. One entry a metric, shown wherever it is named.
+// Explanations of metrics in a sentence or two, with unit and source. They are shown wherever a metric is named.
 
 export interface Explanation {
   name: string;
   unit: string;
   text: string;
-  /** Where the definition comes from, or how the figure is got. */
+  /** Source of the definition, or how the figure is obtained. */
   source: string;
 }
 

@@ -1,4 +1,4 @@
-// The frame of a figure: title, what it is, and the ways to take it along.
+// The frame of a figure: title, description, and buttons to save it.
 
 import type { ComponentChildren } from "preact";
 import { useContext, useRef, useState } from "preact/hooks";
@@ -11,13 +11,13 @@ export interface FigureProps {
   /** A word for the file's name; also an anchor. */
   id: string;
   title: string;
-  /** One or two plain sentences: what is seen, in which unit. */
+  /** Description in one or two sentences: what is shown, in which unit. */
   what: ComponentChildren;
-  /** What a picture shows; without it, all that is in the frame. */
+  /** The element that a saved picture contains; by default all content of the frame. */
   element?: () => Element | null;
-  /** The figures; the first row are heads with units. */
+  /** The figures as a table; the first row contains headings with units. */
   rows: () => Row[];
-  /** Choices that belong to the figure; they are not in its pictures. */
+  /** Controls of the figure; they are not part of saved pictures. */
   controls?: ComponentChildren;
   children: ComponentChildren;
 }

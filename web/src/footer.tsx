@@ -1,10 +1,10 @@
-// How the figures were got, and how far to trust them.
+// The footer: how the figures were obtained, and how reliable they are.
 
 import type { Report } from "./documents";
 import { percent } from "./format";
 import { Value } from "./value";
 
-/** To the minute; nothing where the clock said nothing sensible. */
+/** The start time, to the minute; empty if the recorded time is not plausible. */
 function when(started: number): string {
   const date = new Date(started * 1000);
   return started > 0 && Number.isFinite(date.getTime()) ? ` ${date.toISOString().slice(0, 16).replace("T", " ")} UTC` : "";

@@ -1,11 +1,11 @@
-// Figures for people, as the report in the terminal writes them: three significant digits and always a unit.
+// Formats numbers as the report in the terminal does: three significant digits and always a unit.
 
-/** Between a figure and its unit: they stay on one line. */
+/** The no-break space between a number and its unit. */
 const GAP = "\u00a0";
 
 export type Kind = "percent" | "ratio" | "count" | "whole" | "bytes" | "seconds" | "ns" | "bandwidth" | "plain";
 
-/** Three significant digits, none behind the point from 100 on. */
+/** Three significant digits; no decimals from 100 on. */
 function significant(value: number): string {
   const size = Math.abs(value);
   return value.toFixed(size >= 99.95 ? 0 : size >= 9.995 ? 1 : 2);
@@ -34,10 +34,10 @@ export const whole = (n: number) =>
 /** `1.90×`. */
 export const ratio = (r: number) => `${r.toFixed(2)}×`;
 export const ns = (n: number) => `${n.toFixed(0)}${GAP}ns`;
-/** Of MB/s. */
+/** A bandwidth, given in MB/s. */
 export const bandwidth = (n: number) => `${significant(n / 1000)}${GAP}GB/s`;
 
-/** A fraction as `12.5 %`; never rounded up to a hundred or down to nothing. */
+/** A fraction as `12.5 %`; it is never rounded to 0 % or 100 %. */
 export function percent(fraction: number): string {
   let p = fraction * 100;
   const size = Math.abs(p);
@@ -46,13 +46,13 @@ export function percent(fraction: number): string {
   return `${p.toFixed(1)}${GAP}%`;
 }
 
-/** The same without its unit, where there is no room for it. */
+/** As `percent`, without the unit, for narrow cells. */
 export const digits = (fraction: number) => percent(fraction).slice(0, -2);
 
-/** So many per cent from the end of what is possible, a bound says nothing. */
+/** A bound that is at most this many per cent from the end of the possible range is not shown. */
 const NOTHING = 5;
 
-/** What samples say of a share of accesses that cannot be below `least`, in whole per cents rounded outwards. */
+/** Bounds of a share of accesses in words, in whole per cents rounded outwards; the share is at least `least`. */
 export function between([low, high]: readonly [number, number], least = 0): string {
   const [from, to] = [Math.floor(low * 100), Math.ceil(high * 100)];
   const [open, full] = [from <= 100 * least + NOTHING, to >= 100 - NOTHING];
@@ -83,12 +83,12 @@ const KINDS: Record<Kind, (n: number) => string> = {
   plain: (n) => String(n),
 };
 
-/** Any figure; what is not known, or no number, is a dash. */
+/** Formats a value; a dash if it is unknown or not a number. */
 export function format(value: unknown, as: Kind): string {
   return typeof value === "number" && Number.isFinite(value) ? KINDS[as](value) : "–";
 }
 
-/** With its sign: for differences. */
+/** Formats a difference with its sign. */
 export function signed(value: number, as: Kind): string {
   const text = format(Math.abs(value), as);
   return value > 0 ? `+${text}` : value < 0 ? `−${text}` : `±${text}`;
@@ -97,11 +97,11 @@ export function signed(value: number, as: Kind): string {
 /** `1 node`, `8 nodes`. */
 export const plural = (n: number, one: string) => `${whole(n)}${GAP}${one}${n === 1 ? "" : "s"}`;
 
-/** What a shortened list leaves out and where the whole is, as the terminal says it. */
+/** The end of a shortened list, as in the terminal: how much is left out, and where the whole list is. */
 export const andMore = (left: number, what: string, whole: string) => (left > 0 ? ` and ${plural(left, `more ${what}`)} (${whole})` : "");
 
 /** Pages by number: `17`, `17–40`. */
 export const pages = (first: number, n: number) => (n === 1 ? whole(first) : `${whole(first)}–${whole(first + n - 1)}`);
 
-/** What fits; the whole is in a title. */
+/** Shortens a text to `room` characters; callers show the whole text in a title. */
 export const shortened = (text: string, room: number) => (text.length > room ? `${text.slice(0, room - 1)}…` : text);

@@ -1,4 +1,4 @@
-// What was recorded and what it is judged for; the menu of views.
+// The header: the recorded program, the machine of the report, and the menu of views.
 
 import type { Report } from "./documents";
 import { base, profileTitle } from "./profiles";

@@ -1,4 +1,4 @@
-// The keys, in a dialog of the browser's own.
+// The list of keys, in a native dialog.
 
 import { useEffect, useRef } from "preact/hooks";
 import { KEYS } from "./keyboard";

@@ -1,8 +1,8 @@
-// Keys that work anywhere on the page. Views have their own for what they draw.
+// Keys that work everywhere on the page. Views define further ones.
 
 import { useEffect } from "preact/hooks";
 
-/** Keys by what they do, as the help lists them. */
+/** The keys and their actions, as listed in the help. */
 export const KEYS: readonly [string, string][] = [
   ["1 – 6", "open a view"],
   ["?", "this help"],
@@ -17,7 +17,7 @@ export const KEYS: readonly [string, string][] = [
 const typing = (target: EventTarget | null) =>
   target instanceof HTMLElement && (target.isContentEditable || /^(INPUT|SELECT|TEXTAREA)$/.test(target.tagName));
 
-/** Calls `act` with each key that no field takes and no modifier changes; `true` means it was used. */
+/** Calls `act` with each key pressed outside input fields and without modifiers; `true` means the key was used. */
 export function useKeys(act: (key: string) => boolean): void {
   useEffect(() => {
     const pressed = (event: KeyboardEvent) => {

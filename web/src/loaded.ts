@@ -1,4 +1,4 @@
-// What is awaited, for components: the last one stays until the next one is there, so that nothing flickers.
+// Asynchronous values for components. The previous value is kept until the next one has arrived, to avoid flicker.
 
 import { useEffect, useState } from "preact/hooks";
 
@@ -7,7 +7,7 @@ export interface Loaded<T> {
   error: string | undefined;
 }
 
-/** One sentence, whatever was thrown. */
+/** The message of anything that was thrown. */
 export const sentence = (error: unknown) => (error instanceof Error ? error.message : String(error));
 
 export function useLoaded<T>(load: () => Promise<T>, inputs: readonly unknown[]): Loaded<T> {

@@ -1,4 +1,4 @@
-// Finds out where the figures are, and shows them.
+// Entry point: finds the source of the documents, and renders the page.
 
 import "./page.css";
 import { render } from "preact";

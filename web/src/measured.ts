@@ -1,9 +1,9 @@
-// How wide something is, followed as it changes.
+// A hook that follows the width of an element.
 
 import type { RefObject } from "preact";
 import { useLayoutEffect, useState } from "preact/hooks";
 
-/** Narrower rooms are not drawn for: they scroll, or have not been laid out yet. */
+/** Smallest width that figures are drawn for; a narrower element scrolls, or has not been laid out yet. */
 const LEAST = 360;
 
 export function useWidth(element: RefObject<HTMLElement>, first = 800): number {

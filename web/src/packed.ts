@@ -1,11 +1,12 @@
-// Columns of numbers behind one line of JSON that says which: how tiles and other bulky figures travel.
+// The transfer format of tiles and other large figures: a line of JSON that describes columns of numbers, then the
+// columns.
 
 export type Kind = "u8" | "u16" | "u32" | "f32";
 export type Column = Uint8Array | Uint16Array | Uint32Array | Float32Array;
 
-/** What was packed: the facts of the first line, and its columns by name. */
+/** Unpacked data: the fields of the JSON line, and the columns by name. */
 export interface Packed {
-  /** Everything the header says beside `columns`. */
+  /** All fields of the JSON line but `columns`. */
   facts: Record<string, unknown>;
   columns: Map<string, Column>;
 }
@@ -26,7 +27,7 @@ export function unpack(bytes: Uint8Array): Packed {
     const Items = ARRAYS[kind];
     const size = length * Items.BYTES_PER_ELEMENT;
     if (at + size > bytes.length) throw new Error(`packed data ends within ${name}`);
-    // A copy is aligned, wherever the bytes lie.
+    // Copied, because typed arrays need aligned data.
     found.set(name, new Items(bytes.slice(at, at + size).buffer));
     at += (size + 3) & ~3;
   }

@@ -1,4 +1,4 @@
-// The page from its source on: waits for the first documents, follows changes, and shows the shell.
+// The page: waits for the first documents of its source, follows changes, and shows the shell.
 
 import { useEffect, useState } from "preact/hooks";
 import type { Session } from "./documents";
@@ -6,7 +6,7 @@ import { sentence } from "./loaded";
 import { Shell } from "./shell";
 import { Documents, parse, type Source } from "./source";
 
-/** Intervals of a live session that are kept to look at. */
+/** Largest number of intervals of a live session that are kept. */
 const KEPT = 600;
 
 interface Open {
@@ -20,7 +20,7 @@ async function session(source: Source): Promise<Session> {
 
 type Interval = Record<string, unknown>;
 
-/** The newest last. Whoever connects again is told the last one again. */
+/** Appends an interval. After a reconnection the server repeats the last one, which is ignored. */
 function followed(before: readonly Interval[], interval: Interval): readonly Interval[] {
   const last = before[before.length - 1];
   if (last && Number(interval.seconds) <= Number(last.seconds)) return before;
@@ -35,7 +35,7 @@ export function Page({ open }: { open: () => Promise<Source> }) {
     let stop = () => {};
     let latest = "";
     let before: Documents | undefined;
-    /** Takes a session's documents once those that are looked at are there; a later one overtakes it. */
+    /** Shows a session's documents once the ones in view are loaded, unless a newer session has arrived. */
     const take = async (source: Source, next: Session) => {
       const name = JSON.stringify(next);
       if (name === latest || (before && next.generation < before.session.generation)) return;
@@ -68,7 +68,7 @@ export function Page({ open }: { open: () => Promise<Source> }) {
       </p>
     );
   const { session: now } = shown.documents;
-  // Who has seen the last of a profile misses nobody.
+  // Once a profile is complete, a lost connection does not matter.
   const missed = !connected && now.live;
   if (now.profiles.length === 0) {
     return (

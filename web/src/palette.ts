@@ -1,4 +1,5 @@
-// Colours as numbers, for canvases (css/colours.css has the same): nodes after Okabe and Ito, local blue and remote orange.
+// Colours as numbers, for canvases; css/colours.css has the same values. Nodes have the colours of Okabe and Ito, local
+// accesses are blue and remote ones orange.
 
 export type Rgb = readonly [number, number, number];
 
@@ -9,18 +10,18 @@ export interface Palette {
   ink: Rgb;
   muted: Rgb;
   line: Rgb;
-  /** Where a page lives, beneath what is done there. */
+  /** Background colour of a page's home node, beneath the accesses. */
   home: Rgb;
   local: Rgb;
   remote: Rgb;
-  /** Pages that no node has for itself. */
+  /** Pages that several nodes use. */
   spread: Rgb;
   /** Sharing classes, in the strip's order. */
   classes: readonly Rgb[];
   node(index: number): Rgb;
-  /** 0 near the ground, 1 far from it. */
+  /** Colour of a quantity: 0 is close to the background colour, 1 contrasts most. */
   quantity(share: number): Rgb;
-  /** All remote at 0, all local at 1. */
+  /** Colour of a local fraction: all accesses remote at 0, all local at 1. */
   locality(share: number): Rgb;
 }
 
@@ -34,12 +35,12 @@ export const mix = (a: Rgb, b: Rgb, share: number): Rgb => [
   a[1] + (b[1] - a[1]) * share,
   a[2] + (b[2] - a[2]) * share,
 ];
-/** Text on a colour: dark or white, whichever stands out more. */
+/** Colour of text on a background colour: dark or white, whichever has more contrast. */
 export function readable(colour: Rgb): string {
   const [r, g, b] = colour.map((part) => (part / 255) ** 2.2) as unknown as Rgb;
   return 0.2126 * r + 0.7152 * g + 0.0722 * b > 0.19 ? "#15191f" : "#ffffff";
 }
-/** As a pixel of image data on the machines there are: little-endian, opaque. */
+/** The colour as an opaque pixel of image data, for little-endian machines. */
 export const pixel = ([r, g, b]: Rgb) => ((255 << 24) | (b << 16) | (g << 8) | r) >>> 0;
 
 const NODES = {
@@ -50,7 +51,7 @@ const CLASSES = {
   light: ["#a3abb6", "#0072b2", "#009e73", "#d55e00"].map(rgb),
   dark: ["#6c7682", "#3a94d8", "#12b485", "#ee7733"].map(rgb),
 };
-/** Pale for little on paper, which is white; viridis on black. */
+/** Scales from little to much: on white, from pale to dark; on black, viridis. */
 const PALE = ["#f6f3d5", "#e2ecb6", "#badfb1", "#88cdb3", "#57b5bd", "#3697bd", "#2c76b0", "#2b539b", "#2a347a", "#1d1b50"].map(rgb);
 const VIRIDIS = [
   "#440154",
@@ -66,14 +67,14 @@ const VIRIDIS = [
   "#fde725",
 ].map(rgb);
 
-/** The colour at a share of a way through others. */
+/** Interpolates between colours; `share` is the position, 0 to 1. */
 function along(stops: readonly Rgb[], share: number): Rgb {
   const at = Math.max(0, Math.min(1, share)) * (stops.length - 1);
   const first = Math.min(stops.length - 2, Math.floor(at));
   return mix(stops[first]!, stops[first + 1]!, at - first);
 }
 
-/** Beyond eight nodes the eight hues come again, each round lighter or darker than the one before. */
+/** Beyond eight nodes the eight hues are repeated, in each round lighter or darker than in the round before. */
 function shade(colour: Rgb, round: number): Rgb {
   if (round === 0) return colour;
   const depth = 0.16 + 0.44 * (((round + 1) >> 1) / 4);

@@ -1,4 +1,4 @@
-// uPlot in a component: it follows its room, its figures and the theme.
+// A component for uPlot that follows changes of its width, its data and the theme.
 
 import { useEffect, useRef } from "preact/hooks";
 import uPlot from "uplot";
@@ -8,7 +8,7 @@ import { useTheme, variable } from "./theme";
 
 export interface PlotProps {
   data: uPlot.AlignedData;
-  /** All but the size; made anew when the theme changes, since canvases know no style sheets. */
+  /** All options but the size; computed again when the theme changes, because canvases cannot use style sheets. */
   options: (style: (name: string) => string) => Omit<uPlot.Options, "width" | "height">;
   height: number;
   label: string;

@@ -1,11 +1,11 @@
-// What profiles of a session are called.
+// Names of a session's profiles.
 
 import type { Session } from "./documents";
 
 /** The last part of a path. */
 export const base = (path: string) => path.replace(/\/+$/, "").split("/").pop() ?? "";
 
-/** Its name; where others have the same, with its folder. */
+/** The profile's name; if several profiles have the same name, with its folder. */
 export function profileTitle({ profiles }: Session, index: number): string {
   const profile = profiles[index];
   if (!profile) return `profile ${index}`;

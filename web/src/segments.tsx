@@ -1,10 +1,10 @@
-// A choice of one among a few, kept in the address.
+// A control to choose one of a few options; the choice is kept in the address.
 
 import { update } from "./state";
 
 export interface SegmentsProps {
   label: string;
-  /** Its name in the address. */
+  /** Key of the choice in the address. */
   state: string;
   value: string;
   options: readonly (readonly [value: string, title: string])[];

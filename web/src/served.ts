@@ -1,9 +1,9 @@
-// Documents of `nodewise serve`, one by one, and word of every change.
+// A source that fetches single documents from `nodewise serve` and listens to its events about changes.
 
 import type { Session } from "./documents";
 import { Missing, parse, type LiveEvent, type Source } from "./source";
 
-/** Seconds until the next attempt after a lost connection: soon at first, then less often. */
+/** Seconds until the next attempt to reconnect; they grow with each attempt (exponential back-off). */
 const PATIENCE = [1, 2, 4, 8];
 
 async function bytes(name: string): Promise<Uint8Array> {
@@ -17,7 +17,7 @@ async function bytes(name: string): Promise<Uint8Array> {
   return new Uint8Array(await answer.arrayBuffer());
 }
 
-/** An `EventSource` gives up on a refusal; this one does not. */
+/** Receives events. A plain `EventSource` does not reconnect after an HTTP error; this function does. */
 function watch(changed: (event: LiveEvent) => void): () => void {
   let source: EventSource | undefined;
   let timer: ReturnType<typeof setTimeout> | undefined;

@@ -1,11 +1,12 @@
-// A share of accesses: as counted, or what samples say of it. Samples are no share of accesses, and none is shown as one.
+// A share of accesses: the counted share, or bounds from samples. The share of samples itself is not shown, because it
+// differs from the share of accesses.
 
 import { between } from "./format";
 import { at, Value } from "./value";
 
 export type Range = readonly [number, number];
 
-/** The bounds that a report has beside a share of samples; null where accesses were counted. */
+/** Bounds of a share of accesses if accesses are samples; null if they were counted. */
 export function rangeAt(report: unknown, pointer: string): Range | null {
   const range = at(report, pointer);
   return Array.isArray(range) ? (range as unknown as Range) : null;
@@ -13,12 +14,12 @@ export function rangeAt(report: unknown, pointer: string): Range | null {
 
 export interface ShareProps {
   of: unknown;
-  /** What has `local_fraction` and `local_range`. */
+  /** Pointer to the object with the fields `local_fraction` and `local_range`. */
   pointer: string;
   profile?: number;
 }
 
-/** How much is local. */
+/** Shows a local fraction. */
 export function Local({ of, pointer, profile }: ShareProps) {
   const range = rangeAt(of, `${pointer}/local_range`);
   if (!range) return <Value pointer={`${pointer}/local_fraction`} of={of} as="percent" profile={profile} />;
@@ -29,7 +30,7 @@ export function Local({ of, pointer, profile }: ShareProps) {
   );
 }
 
-/** How exclusive; `range` is the pointer to the bounds of samples, `nodes` say what no share is below. */
+/** Shows an exclusivity; `range` is the pointer to its bounds, and 1 / `nodes` is the smallest possible value. */
 export function Exclusivity({ of, pointer, range, nodes }: { of: unknown; pointer: string; range: string; nodes: number }) {
   const bounds = rangeAt(of, range);
   if (!bounds) return <Value pointer={pointer} of={of} as="percent" />;

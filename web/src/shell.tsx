@@ -1,4 +1,4 @@
-// What stands around every view: header, menu, footer, keys.
+// The frame of every view: header, menu, footer, keys.
 
 import { useEffect, useState } from "preact/hooks";
 import { Caption } from "./caption";
@@ -19,11 +19,11 @@ export interface ShellProps {
   documents: Documents;
   intervals: readonly Record<string, unknown>[];
   connected: boolean;
-  /** One sentence that people should know, or nothing. */
+  /** A one-sentence message to the user, or empty. */
   trouble: string;
 }
 
-/** A name that any file system takes. */
+/** A file name that is valid on all file systems. */
 const fileName = (program: string) => `nodewise-${program.replace(/[^A-Za-z0-9._-]+/g, "-").slice(0, 40) || "profile"}`;
 
 function caption({ program, machine, affinity, nodewise }: Report) {

@@ -1,16 +1,16 @@
-// Where figures come from: a server, or this very file. Both hold the same documents under the same names.
+// The source of documents: a server, or the page's own file. Both provide the same documents under the same names.
 
 import type { Machine, Report, Session, Strip, Threads } from "./documents";
 import { unpack, type Packed } from "./packed";
 
-/** Raised when a document cannot be had; its message is for people. */
+/** Thrown if a document is not available; the message is shown to users. */
 export class Missing extends Error {}
 
 export interface Source {
   /** Whether figures may still change. */
   readonly live: boolean;
   bytes(name: string): Promise<Uint8Array>;
-  /** Calls back whenever documents have changed or the connection was lost or came back; returns the way to stop it. */
+  /** Calls back when documents have changed or the connection was lost or restored. Returns a function to stop. */
   watch(changed: (event: LiveEvent) => void): () => void;
 }
 
@@ -19,10 +19,10 @@ export type LiveEvent =
   | { kind: "interval"; interval: Record<string, unknown> }
   | { kind: "connection"; connected: boolean };
 
-/** Characters that turn the direction of text: a name with one would turn the words behind it as well. */
+/** Characters that change the direction of text; in a name they would also affect the text after it. */
 const TURNING = /[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g;
 
-/** What came from the observed program's side, without such characters. */
+/** Parses JSON that contains text from the observed program; characters that change the direction are replaced. */
 export function parse<T>(text: string): T {
   return JSON.parse(text.replace(TURNING, "\ufffd")) as T;
 }
@@ -31,7 +31,7 @@ async function json<T>(source: Source, name: string): Promise<T> {
   return parse<T>(new TextDecoder().decode(await source.bytes(name)));
 }
 
-/** The documents of a source by name, fetched once a generation. */
+/** A cache of a source's documents by name; each is fetched once per generation. */
 export class Documents {
   private kept = new Map<string, Promise<unknown>>();
   constructor(
@@ -42,14 +42,14 @@ export class Documents {
   private once<T>(name: string, make: () => Promise<T>): Promise<T> {
     let made = this.kept.get(name) as Promise<T> | undefined;
     if (made) {
-      // Looked at last, goes last.
+      // Moved to the end: the least recently used entry is removed first.
       this.kept.delete(name);
       this.kept.set(name, made);
     } else {
       made = make();
       made.catch(() => this.kept.delete(name));
       this.kept.set(name, made);
-      // Tiles of a long look around are many: those that were looked at longest ago go first.
+      // The number of tiles is unlimited, so the least recently used ones are removed.
       if (this.kept.size > 512) this.kept.delete(this.kept.keys().next().value as string);
     }
     return made;
@@ -58,13 +58,14 @@ export class Documents {
     return this.once(name, async () => unpack(await this.source.bytes(name)));
   }
 
-  /** Asks anew for what an older generation had of whole documents, so that views have it at once; tiles come as they are looked at. */
+  /** Fetches the whole documents that an older generation had, so that views have them at once. Tiles are fetched on
+   *  demand. */
   async again(before: Documents | undefined): Promise<void> {
     const names = [...(before?.kept.keys() ?? [])].filter((name) => /\.json$/.test(name));
     await Promise.all(names.map((name) => this.once(name, () => json<unknown>(this.source, name)).catch(() => undefined)));
   }
 
-  /** The report, key by key that of `nodewise report --json`. */
+  /** The report, with the keys of `nodewise report --json`. */
   report = (profile: number) => this.once(`p/${profile}/report.json`, () => json<Report>(this.source, `p/${profile}/report.json`));
   machine = (profile: number) => this.once(`p/${profile}/machine.json`, () => json<Machine>(this.source, `p/${profile}/machine.json`));
   threads = (profile: number) => this.once(`p/${profile}/threads.json`, () => json<Threads>(this.source, `p/${profile}/threads.json`));

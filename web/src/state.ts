@@ -1,4 +1,4 @@
-// What is looked at, kept in the address behind the #: so a link restores it, and so does the back button.
+// The state of the page, kept in the address after the #, so that links and the back button restore it.
 
 import { useEffect, useState } from "preact/hooks";
 
@@ -11,7 +11,7 @@ export function read(): State {
   return Object.fromEntries(new URLSearchParams(location.hash.slice(1)));
 }
 
-/** Changes some of it; `undefined` takes a key away. `replace` leaves no step for the back button: for drags. */
+/** Changes keys of the state; `undefined` removes a key. With `replace`, no history entry is added, as for drags. */
 export function update(patch: Record<string, string | undefined>, replace = false): void {
   const next = new URLSearchParams(location.hash.slice(1));
   for (const [key, value] of Object.entries(patch)) {

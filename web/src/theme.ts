@@ -1,4 +1,4 @@
-// Light or dark: the reader's system decides, unless told otherwise here.
+// Light or dark theme: that of the reader's system, unless the reader chooses one on the page.
 
 import { useEffect, useState } from "preact/hooks";
 
@@ -8,7 +8,7 @@ const CHANGED = "nodewise-theme";
 const KEY = "nodewise-theme";
 const system = matchMedia("(prefers-color-scheme: dark)");
 
-/** Storage may be forbidden, as in a file or a private window. */
+/** The stored choice. Storage may be unavailable, as on a page opened from a file or in a private window. */
 function kept(): Theme | null {
   try {
     const value = localStorage.getItem(KEY);
@@ -22,7 +22,7 @@ function keep(theme: Theme): void {
   try {
     localStorage.setItem(KEY, theme);
   } catch {
-    // It holds until the page is left.
+    // Without storage the choice lasts until the page is left.
   }
 }
 
@@ -34,7 +34,7 @@ export function theme(): Theme {
   return chosen ?? (system.matches ? "dark" : "light");
 }
 
-/** What the style sheet calls by this name, `--card`, for what knows no style sheets. */
+/** The value of a CSS variable such as `--card`, for canvases, which cannot use style sheets. */
 export const variable = (name: string) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
 function apply(): void {
@@ -48,11 +48,11 @@ export function toggleTheme(): void {
   apply();
 }
 
-/** Once, before anything is drawn. */
+/** Applies the theme and follows changes of it; call this once, before anything is drawn. */
 export function startTheme(): void {
   apply();
   system.addEventListener("change", apply);
-  // Paper is white.
+  // Printing uses the light theme.
   for (const [event, on] of [
     ["beforeprint", true],
     ["afterprint", false],
@@ -64,7 +64,7 @@ export function startTheme(): void {
   }
 }
 
-/** The theme, for what draws its own colours. */
+/** The theme, for components that draw with colours of their own. */
 export function useTheme(): Theme {
   const [now, set] = useState(theme);
   useEffect(() => {

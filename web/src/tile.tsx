@@ -1,4 +1,4 @@
-// One figure in large, its name above, what it says below.
+// A figure in large type, with its name above and an explanation below.
 
 import type { ComponentChildren } from "preact";
 import type { Term as Key } from "./explain";

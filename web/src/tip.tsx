@@ -1,4 +1,4 @@
-// One tip for the whole page: what a term means, or what is under the pointer. Elements say what by `data-tip`.
+// The tooltip of the page: it shows the meaning of a term or a figure, from the attribute `data-tip` of an element.
 
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { ComponentChildren } from "preact";
@@ -74,7 +74,7 @@ export function Tip() {
   useEffect(() => {
     if (shown && tip.current && target.current) place(tip.current, target.current);
   }, [shown]);
-  // Screen readers have the text where it belongs, unseen.
+  // Hidden from screen readers, which find the text, visually hidden, at its element.
   return (
     <div class="tip" ref={tip} hidden={!shown} aria-hidden="true">
       {shown?.text}

@@ -1,8 +1,8 @@
-// A figure of a document, and where in it: what the page shows can be read back and compared.
+// Shows a figure of a document, with its JSON pointer, so that tests can compare the page with the document.
 
 import { format, type Kind } from "./format";
 
-/** What a JSON pointer (RFC 6901) leads to; `undefined` where nothing is. */
+/** The value at a JSON pointer (RFC 6901); `undefined` if there is none. */
 export function at(document: unknown, pointer: string): unknown {
   let found = document;
   for (const part of pointer.split("/").slice(1)) {
@@ -16,9 +16,9 @@ export interface ValueProps {
   pointer: string;
   of: unknown;
   as: Kind;
-  /** The text, where it is another than the figure's own. */
+  /** Formats the value, if not by its kind. */
   text?: (value: number) => string;
-  /** Which profile of the session, where it is not the one looked at. */
+  /** Index of the profile in the session, if it is not the current one. */
   profile?: number;
 }
 

@@ -1,4 +1,4 @@
-// What a view is. One file a view, one line in `views/index.ts`.
+// The interface of a view. Each view has a file of its own and a line in `views/index.ts`.
 
 import type { ComponentType } from "preact";
 import type { Report } from "./documents";
@@ -8,19 +8,19 @@ import type { State } from "./state";
 export interface ViewProps {
   documents: Documents;
   report: Report;
-  /** Which profile of the session. */
+  /** Index of the profile in the session. */
   profile: number;
   state: State;
-  /** Lines of a live session's intervals, newest last; empty elsewhere. */
+  /** Status lines of a live session, one for each interval, the newest last; empty if there is no live session. */
   intervals: readonly Record<string, unknown>[];
 }
 
 export interface View {
   id: string;
   title: string;
-  /** The key that opens it. */
+  /** The key that opens the view. */
   key: string;
-  /** One line: what is this? */
+  /** Description of the view, in one line. */
   what: string;
   component: ComponentType<ViewProps>;
 }

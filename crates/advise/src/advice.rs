@@ -2,7 +2,7 @@
 
 use crate::blame::Blame;
 use crate::distribution::Distribution;
-use crate::loops::deals;
+use crate::loops::is_schedulable;
 use crate::matched::Matched;
 use crate::phrases::{dimension_names, faster, percent, places};
 use crate::snippet::{self, Place};
@@ -11,17 +11,17 @@ use nodewise_analysis::{Conflict, Pattern, Remedy};
 use nodewise_placement::Context;
 use nodewise_profile::{Object, ObjectKind};
 
-/// Below this share of the run time an object is left alone.
-const COSTS: f64 = 0.02;
-/// Above this exclusivity a page has a home, though its threads share it.
-const AT_HOME: f64 = 0.7;
+/// An object whose share of the run time is below this is left alone.
+const MIN_COST_SHARE: f64 = 0.02;
+/// Above this exclusivity a page has a clear home, even if threads share it.
+const MIN_EXCLUSIVITY: f64 = 0.7;
 
-/// The line stays in the caches of those who look at it; it is the writes that cost.
-const ELSEWHERE: &str = "no placement follows from this: what caches hold does not depend on where the page lies; \
+/// For contended lines: they stay in the caches of the threads that read them, and the cost is in the writes.
+const CONTENDED_LINES_ADVICE: &str = "no placement follows from this: what caches hold does not depend on where the page lies; \
                          keep what different threads write on lines of their own, and wait less often";
 
-/// What to do about an object, and C that does it; `matched` is what matching the loops of all objects in conflict is
-/// predicted to gain.
+/// The advice on an object, and C code that follows it. `matched` is the prediction for matching the loops of all
+/// objects in conflict.
 pub(crate) fn advice(
     blame: &Blame,
     context: &Context<'_>,
@@ -30,7 +30,7 @@ pub(crate) fn advice(
     let object = &context.profile.objects[blame.object.index()];
     let place = Place::new(blame, context.profile);
     match (&blame.conflict, blame.distribution) {
-        _ if blame.is_of_few_lines() => (ELSEWHERE.into(), None),
+        _ if blame.is_of_few_lines() => (CONTENDED_LINES_ADVICE.into(), None),
         _ if context.machine.node_count() < 2 => (left_alone(), None),
         _ if is_out_of_reach(object) => (
             "leave it alone: a library's own data and code, which no placement of the program's reaches"
@@ -40,7 +40,7 @@ pub(crate) fn advice(
         (Some(conflict), Some(distribution)) if conflict.remedy != Remedy::None => {
             matching(blame, (context, matched), &place, distribution)
         }
-        _ if blame.cost_share < COSTS => (left_alone(), None),
+        _ if blame.cost_share < MIN_COST_SHARE => (left_alone(), None),
         (Some(conflict), _) => unmatched(blame, conflict, &place),
         _ if object.kind.is_private() => (
             "bind threads (OMP_PROC_BIND=close), so that they stay with it".into(),
@@ -51,7 +51,7 @@ pub(crate) fn advice(
     }
 }
 
-/// Code, constants and what a shared library keeps for itself.
+/// Whether no placement can reach an object: code, constants, and the private data of a shared library.
 fn is_out_of_reach(object: &Object) -> bool {
     let library = object
         .name
@@ -61,7 +61,7 @@ fn is_out_of_reach(object: &Object) -> bool {
         || (library && matches!(object.kind, ObjectKind::Static | ObjectKind::File))
 }
 
-/// What no rule of a map reaches.
+/// Advice for memory that no rule of a map reaches.
 fn pooled(kind: ObjectKind, to: &str) -> String {
     let what = match kind {
         ObjectKind::Arena => "allocate what threads use at",
@@ -75,7 +75,7 @@ fn left_alone() -> String {
     "leave it alone: it costs next to nothing".into()
 }
 
-/// Regions divide it differently, and a distribution with schedules suits them all.
+/// Advice for an object that regions divide differently, if a distribution with matching schedules suits all of them.
 fn matching(
     blame: &Blame,
     (context, matched): (&Context<'_>, Option<&Matched>),
@@ -87,7 +87,7 @@ fn matching(
             format!(
                 "distribute it block-exclusive over {} with the same cuts as `{first}`, whose schedules meet it at {}",
                 dimension_names(dimensions),
-                places(blame.passes.iter().filter(|p| deals(&p.division))).trim_start_matches("at ")
+                places(blame.passes.iter().filter(|p| is_schedulable(&p.division))).trim_start_matches("at ")
             ),
             place.code(|p| snippet::same_square(p, dimensions, first)),
         ),
@@ -95,7 +95,7 @@ fn matching(
             format!(
                 "distribute it block-exclusive over {} and give the loops {} the schedule that meets it",
                 dimension_names(dimensions),
-                places(blame.passes.iter().filter(|p| deals(&p.division)))
+                places(blame.passes.iter().filter(|p| is_schedulable(&p.division)))
             ),
             place.code(|p| snippet::block_exclusive(p, blame, dimensions)),
         ),
@@ -107,7 +107,7 @@ fn matching(
                     blame
                         .passes
                         .iter()
-                        .filter(|p| p.division.inverse && deals(&p.division))
+                        .filter(|p| p.division.inverse && is_schedulable(&p.division))
                 )
             ),
             place.code(|p| snippet::static_inverse(p, blame)),
@@ -125,11 +125,11 @@ fn matching(
     (format!("{how}: {gain}"), snippet)
 }
 
-/// Regions divide it differently, and no distribution suits their loops as they are.
+/// Advice for an object that regions divide differently, if no distribution suits their loops.
 fn unmatched(blame: &Blame, conflict: &Conflict, place: &Place) -> (String, Option<String>) {
     let loops = || blame.passes.iter().filter(|p| p.division.is_of_loops());
     let inside = loops().find(|p| p.division.pattern == Pattern::ZWise);
-    let doubt = loops().find_map(|p| p.division.or_else());
+    let doubt = loops().find_map(|p| p.division.alternative_causes());
     let change = percent(conflict.share);
     let what = match (inside, doubt) {
         _ if conflict.is_finer_than_pages() => too_fine(conflict.block_pages.unwrap_or_default()),
@@ -156,7 +156,7 @@ fn unmatched(blame: &Blame, conflict: &Conflict, place: &Place) -> (String, Opti
     )
 }
 
-/// Matching loops would help a larger array.
+/// Advice if matching loops would help only a larger array.
 fn too_fine(block_pages: f64) -> String {
     format!(
         "no distribution suits it at this size: a node's part of a row would be {block_pages:.2} pages, and a page \
@@ -198,7 +198,7 @@ fn by_pattern(blame: &Blame, place: &Place, distribution: Option<Distribution>) 
             columns(blame, place),
             place.code(|p| snippet::bind(p, Distribution::BindColumns)),
         ),
-        _ if blame.exclusivity >= AT_HOME => (
+        _ if blame.exclusivity >= MIN_EXCLUSIVITY => (
             format!(
                 "initialise it in parallel as {to} uses it, or place it by `locality`: one node makes {} of a page's accesses",
                 percent(blame.exclusivity)
@@ -224,17 +224,17 @@ fn by_pattern(blame: &Blame, place: &Place, distribution: Option<Distribution>) 
     }
 }
 
-/// Each thread has its own part, whichever that is next time.
+/// Advice if each thread uses its own block, but perhaps another one in the next run.
 fn blocks(blame: &Blame, to: &str) -> String {
     let doubt = blame
         .passes
         .iter()
-        .find_map(|p| p.division.or_else())
+        .find_map(|p| p.division.alternative_causes())
         .unwrap_or_default();
     format!("first touch each block in the thread that uses it, at {to}, or place it by `locality`: {doubt}")
 }
 
-/// Blocks that begin again: a profile does not know an array's extents.
+/// Advice for repeated blocks, which may be the columns of a matrix: a profile does not contain an array's extents.
 fn columns(blame: &Blame, place: &Place) -> String {
     let (from, to) = (&place.touched, &place.used);
     let mut all = blame.passes.iter().map(|p| &p.division);

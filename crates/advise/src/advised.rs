@@ -6,16 +6,16 @@ use crate::{advice, sampled, sentence};
 use nodewise_analysis::Samples;
 use nodewise_placement::Context;
 
-/// One object: what was found, and what is said of it.
+/// One object: the facts, and the texts made from them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Advised {
-    /// The facts that the texts are made of.
+    /// The facts that the texts are made from.
     pub blame: Blame,
     /// What happened, one sentence.
     pub sentence: String,
     /// What to do, one sentence.
     pub advice: String,
-    /// C that does it.
+    /// C code that follows the advice.
     pub snippet: Option<String>,
 }
 

@@ -15,55 +15,55 @@ use std::collections::BTreeMap;
 /// What the placement of one object costs, and who placed and uses it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Blame {
-    /// The object that these figures are of.
+    /// The object that the facts are about.
     pub object: ObjectId,
-    /// Its name; numbered where others have the same, `grid #2`.
+    /// Its name; objects with equal names are numbered: `grid #2`.
     pub name: String,
-    /// Its part of [`Blame::saved_share`]: that is divided over all objects in proportion to the time
-    /// their lines spend on distance, and in queues longer than the mean, under first-touch.
+    /// The object's part of [`Blame::saved_share`], which is divided among objects in proportion to the time that their
+    /// cache lines spend, under first-touch, on distance and in queues longer than the mean.
     pub cost_share: f64,
-    /// Share of the run time under first-touch that the best placement is predicted to save; 0 where
-    /// none pays. The same for all objects: the sum of their shares.
+    /// Share of the run time under first-touch that the best placement is predicted to save; 0 if none pays. It is the
+    /// same for all objects: the sum of their `cost_share`.
     pub saved_share: f64,
-    /// Local fraction of its accesses under first-touch.
+    /// Local fraction of the object's accesses under first-touch.
     pub local_fraction: f64,
-    /// Exclusivity over its pages, weighted by accesses.
+    /// Mean exclusivity of the object's pages, weighted by accesses.
     pub exclusivity: f64,
     /// The site and thread that touched most of its pages first.
     pub first_touched: Option<FirstTouched>,
     /// The region that uses it most.
     pub used_by: Option<UsedBy>,
-    /// Class of most of its accesses.
+    /// Sharing class of most of its accesses.
     pub sharing: SharingClass,
     /// How threads divide it, over all regions.
     pub pattern: Pattern,
     /// How each region divides it, the busiest first.
     pub passes: Vec<Pass>,
-    /// Regions that give its pages to different nodes.
+    /// The conflict between regions that give its pages to different nodes, if there is one.
     pub conflict: Option<Conflict>,
-    /// Where its pages belong, whatever that is worth.
+    /// The distribution that suits the object, even if it gains little.
     pub distribution: Option<Distribution>,
-    /// A costlier object whose cuts would be the same, if it is to be cut.
+    /// Name of a costlier object that is to be cut into the same blocks, if this object is to be cut.
     pub cut_as: Option<String>,
-    /// Pages of it whose accesses are to a few lines.
+    /// Its pages whose accesses go to a few cache lines, if there are any.
     pub few_lines: Option<FewLines>,
 }
 
 impl Blame {
-    /// Whether who accesses it says nothing about where it belongs: a few lines of it are all that is looked at.
+    /// Whether most accesses to the object are to a few lines, so that its users say nothing about its best placement.
     #[must_use]
     pub fn is_of_few_lines(&self) -> bool {
         self.few_lines.is_some_and(|f| f.is_most)
     }
 
-    /// The conflict of its loops, where they are to be judged by it.
+    /// The conflict of the object's loops, unless most of its accesses are to a few lines.
     #[must_use]
     pub fn loops_in_conflict(&self) -> Option<&Conflict> {
         self.conflict.as_ref().filter(|_| !self.is_of_few_lines())
     }
 }
 
-/// All objects that were accessed, the costliest first.
+/// The facts on all objects that were accessed, the costliest first.
 pub(crate) fn blame(
     context: &Context<'_>,
     simulation: &Simulation,
@@ -100,7 +100,7 @@ pub(crate) fn blame(
     all
 }
 
-/// The same of a profile of samples, most remote samples first: without what only counted accesses show.
+/// The facts from a profile of samples, objects with most remote samples first, without facts that need exact counts.
 pub(crate) fn of_samples(
     context: &Context<'_>,
     simulation: &Simulation,
@@ -115,7 +115,7 @@ pub(crate) fn of_samples(
     all
 }
 
-/// Samples show neither cost nor intensity, nor which loop made them.
+/// Removes what samples do not show: cost, intensity, and the loops that made the accesses.
 fn without_counts(blame: Blame) -> Blame {
     Blame {
         pattern: match blame.pattern {
@@ -132,11 +132,11 @@ fn without_counts(blame: Blame) -> Blame {
     }
 }
 
-/// What makes the cuts of a block-exclusive object.
+/// The parameters that determine the blocks of a block-exclusive object.
 struct Cuts {
     name: String,
     dimensions: u32,
-    /// As far as loops show them: boundaries may be left out.
+    /// Number of rows in the loops; loops may leave out boundary rows.
     rows: u32,
 }
 
@@ -154,13 +154,13 @@ impl Cuts {
         })
     }
 
-    /// Whether their cuts may be the same.
+    /// Whether two objects may be cut into the same blocks.
     fn is_like(&self, other: &Self) -> bool {
         self.dimensions == other.dimensions && self.rows.abs_diff(other.rows) * 10 <= self.rows
     }
 }
 
-/// What to call each object: equal names are numbered in the order of the profile.
+/// The names of objects: equal names are numbered in the order of the profile.
 fn names(context: &Context<'_>, accessed: &[ObjectId]) -> Vec<String> {
     let name = |id: &ObjectId| match context.profile.object(*id) {
         Some(object) if object.name.is_empty() => object.kind.name(),
@@ -211,7 +211,7 @@ fn one(
     }
 }
 
-/// Where its pages belong; nowhere in particular where that follows from a few lines.
+/// The distribution that suits the object; `None` if most of its accesses are to a few lines.
 fn suited(context: &Context<'_>, usage: &Usage, blame: &Blame) -> Option<Distribution> {
     let object = &context.profile.objects[blame.object.index()];
     let writes: u64 = usage.regions(blame.object).map(|(_, u)| u.writes).sum();

@@ -4,17 +4,17 @@ use nodewise_machine::NodeId;
 use nodewise_placement::{Context, Mapping};
 use nodewise_simulation::Simulation;
 
-/// What first-touch makes of one object, as a share of all objects.
+/// Cost of one object under first-touch, as a share of the cost of all objects.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct CostShare {
-    /// Time that all its lines take.
+    /// Time that all of its lines take.
     wait: f64,
-    /// The part beyond local latency at the mean load.
+    /// The part of that time beyond local latency at the mean load.
     pub wasted: f64,
 }
 
-/// Shares, each summing to 1. Where no line waits longer than it must, all time counts as wasted: a
-/// placement that gains all the same takes load off something that every line shares.
+/// The shares of all objects; each field sums to 1. If no line takes longer than a local access at the mean load, all
+/// time counts as wasted: a placement that gains nevertheless reduces a load that all lines share.
 pub(crate) fn cost_shares(
     context: &Context<'_>,
     simulation: &Simulation,

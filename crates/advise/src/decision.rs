@@ -12,17 +12,17 @@ use nodewise_analysis::{ContendedPage, Remedy, Sampled, figures};
 use nodewise_placement::Context;
 use nodewise_simulation::{Prediction, Range, Simulation};
 
-/// Predicted seconds below which a run says little: starting a process takes about a millisecond, and of ten of them too much
-/// is start-up.
+/// Runs predicted to take less time than this, in seconds, are inconclusive: starting a process takes about a
+/// millisecond, so too much of the time is start-up.
 const SHORT_RUN_S: f64 = 0.01;
 
-/// Share of the program's work below which the verdict says how much was seen.
+/// If less than this share of the program's work was seen, the verdict says how much was.
 const ENOUGH_COVERED: f64 = 0.8;
 
-/// Share of all accesses, to a few contended lines, from which the verdict's own line says so.
+/// If at least this share of all accesses is to a few contended lines, the verdict itself says so.
 const MOSTLY: f64 = 0.5;
 
-/// Concludes from a simulation; `objects` begin with the one that costs most.
+/// The verdict from a simulation; `objects` begin with the costliest.
 pub(crate) fn verdict(
     context: &Context<'_>,
     simulation: &Simulation,
@@ -90,12 +90,12 @@ pub(crate) fn verdict(
         placed
             .sentence
             .truncate(placed.sentence.trim_end_matches('.').len());
-        placed.sentence += &beyond(objects, matched);
+        placed.sentence += &matching_sentence(objects, matched);
     }
     placed
 }
 
-/// What a verdict on exact counts is worth, where the run is short; nothing where there was nothing to decide.
+/// Warns that the run is short; `None` if it is not, or if there was nothing to decide.
 pub(crate) fn of_short_run(context: &Context<'_>, simulation: &Simulation) -> Option<String> {
     let seconds = simulation.baseline().seconds.typical;
     let text = || {
@@ -109,7 +109,8 @@ pub(crate) fn of_short_run(context: &Context<'_>, simulation: &Simulation) -> Op
     (decided && seconds < SHORT_RUN_S).then(text)
 }
 
-/// Of a placement that would pay if threads took the same parts again; nothing where none is as good as that.
+/// Says that a placement would pay only if threads took the same parts again; `None` unless it is better than all
+/// placements that pay in other runs, too.
 pub(crate) fn of_one_run(simulation: &Simulation) -> Option<String> {
     let once = pays_once(simulation)?;
     let best = worth_it(simulation).into_iter().next();
@@ -125,8 +126,8 @@ pub(crate) fn of_one_run(simulation: &Simulation) -> Option<String> {
     ))
 }
 
-/// What no placement reaches.
-fn beyond(objects: &[Advised], matched: &Matched) -> String {
+/// The gain of matching loops, which no placement reaches.
+fn matching_sentence(objects: &[Advised], matched: &Matched) -> String {
     let [typical, range] = faster(matched.speedup);
     format!(
         ". Matching the loops over {} to their data, as below, is predicted {typical} first-touch {range}.",
@@ -166,7 +167,7 @@ fn recommendation(
         outcome,
         policy: chosen.policy.clone(),
         gain: gain(chosen.speedup),
-        sentence: praise((outcome, compared), chosen, best, &simulation.machine),
+        sentence: placement_sentence((outcome, compared), chosen, best, &simulation.machine),
         next,
         then,
         reasons,
@@ -177,7 +178,7 @@ fn gain(speedup: Range) -> Range {
     Range::new(speedup.min - 1.0, speedup.typical - 1.0, speedup.max - 1.0)
 }
 
-/// Loops and data deal the same array differently: the program has to change.
+/// The verdict if loops divide the same array differently, so that the program has to change.
 fn match_it(objects: &[Advised], matched: &Matched, machine: &str) -> String {
     let named = conflicting_names(objects);
     let [typical, range] = faster(matched.speedup);
@@ -198,7 +199,7 @@ fn conflicting_names(objects: &[Advised]) -> String {
     }
 }
 
-/// Objects whose loops should change.
+/// The objects whose loops should change.
 fn conflicting(objects: &[Advised]) -> impl Iterator<Item = &Advised> {
     let is_curable = |o: &&Advised| {
         let conflict = o.blame.loops_in_conflict();
@@ -207,7 +208,7 @@ fn conflicting(objects: &[Advised]) -> impl Iterator<Item = &Advised> {
     objects.iter().filter(is_curable)
 }
 
-fn praise(
+fn placement_sentence(
     (outcome, compared): (VerdictKind, bool),
     chosen: &Prediction,
     best: &Prediction,
@@ -257,7 +258,7 @@ fn reasons(simulation: &Simulation, worst: Option<&Advised>) -> Vec<String> {
     all
 }
 
-/// That the profile is of a part of the run only, where it is.
+/// Says that only a part of the run was recorded, if that is so.
 pub(crate) fn of_part(context: &Context<'_>) -> Option<String> {
     let meta = &context.profile.meta;
     let unseen = meta
@@ -277,8 +278,8 @@ pub(crate) fn of_part(context: &Context<'_>) -> Option<String> {
     (unseen.is_some() || cut.is_some()).then(|| [unseen, cut].into_iter().flatten().collect())
 }
 
-/// That most of what is judged is waiting or variables that all threads use, in the verdict's own line; [`of_few_lines`] says
-/// what follows from it.
+/// Says in the verdict itself that most accesses are waiting, or go to variables that all threads use; [`of_few_lines`]
+/// says what follows from it.
 pub(crate) fn of_mostly_few_lines(contended_pages: &[ContendedPage]) -> Option<String> {
     let share: f64 = contended_pages.iter().map(|s| s.share).sum();
     (share >= MOSTLY).then(|| {
@@ -290,7 +291,7 @@ pub(crate) fn of_mostly_few_lines(contended_pages: &[ContendedPage]) -> Option<S
     })
 }
 
-/// What the verdict's shares of accesses contain.
+/// Says how many of the accesses go to a few lines, and what that means for the verdict's figures.
 pub(crate) fn of_few_lines(contended_pages: &[ContendedPage]) -> Option<String> {
     let share: f64 = contended_pages.iter().map(|s| s.share).sum();
     (!contended_pages.is_empty()).then(|| {

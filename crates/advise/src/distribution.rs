@@ -1,13 +1,13 @@
 //! The libnodewise distribution that suits an object, and matching loop schedules.
 
-use crate::loops::deals;
+use crate::loops::is_schedulable;
 use nodewise_analysis::{Conflict, Division, Pattern, Remedy};
 use nodewise_machine::Machine;
 use nodewise_profile::Object;
 
-/// A copy on each node may take this share of the smallest node's memory.
+/// A copy on each node may take one part in this many of the smallest node's memory.
 const FITS: u64 = 4;
-/// Written at most once an item of this many bytes, an object does not change after initialisation.
+/// An object does not change after initialisation if it has at most one store per this many bytes.
 const WRITTEN_ONCE: u64 = 4;
 
 /// A distribution that libnodewise makes.
@@ -22,7 +22,7 @@ pub enum Distribution {
         /// Bit d is dimension d.
         dimensions: u32,
     },
-    /// This many pages to each node in turn.
+    /// This many consecutive pages to each node in turn.
     Cyclic {
         /// Pages in a block.
         pages: u32,
@@ -44,7 +44,8 @@ impl Distribution {
         }
     }
 
-    /// What suits an object; `None` where its threads decide, or nothing.
+    /// The distribution that suits an object; `None` if threads use their own blocks in no fixed order, or if no
+    /// distribution can be applied.
     pub(crate) fn of(object: &Object, divided: &Divided<'_>) -> Option<Self> {
         if !object.kind.is_mappable() {
             return None;
@@ -61,7 +62,7 @@ impl Distribution {
             Pattern::XWise => Some(Self::BindRows),
             Pattern::YWise => Some(Self::BindColumns),
             Pattern::BlockExclusive => Some(Self::BlockExclusive { dimensions: 0b11 }),
-            Pattern::ZWise if divided.divisions.iter().any(deals) => Some(Self::BindColumns),
+            Pattern::ZWise if divided.divisions.iter().any(is_schedulable) => Some(Self::BindColumns),
             Pattern::Strided => Some(Self::Cyclic {
                 pages: pages_in_turn(divided.divisions),
             }),
@@ -85,20 +86,20 @@ pub(crate) struct Divided<'a> {
     pub can_be_copied: bool,
 }
 
-/// Whole pages that each thread gets in turn.
+/// Number of whole pages that each thread gets in turn.
 fn pages_in_turn(divisions: &[Division]) -> u32 {
     let strided = divisions.iter().find(|d| d.pattern == Pattern::Strided);
     strided.map_or(1, Division::pages_a_block).max(1)
 }
 
-/// Whether an object with `writes` stores is constant after initialisation, and a copy fits on every node.
+/// Whether an object with `writes` stores does not change after initialisation, and a copy of it fits on every node.
 pub(crate) fn can_be_copied(object: &Object, writes: u64, machine: &Machine) -> bool {
     let smallest = machine.cpu_nodes().map(|n| machine.nodes[n.index()].memory).min();
     let fits = smallest.is_some_and(|memory| object.bytes <= memory / FITS);
     fits && writes <= object.bytes / WRITTEN_ONCE
 }
 
-/// The schedule that a loop with this division should have, the object being distributed so.
+/// The schedule that a loop with this division should have if the object is distributed in this way.
 #[must_use]
 pub fn schedule(
     distribution: Option<Distribution>,

@@ -4,21 +4,21 @@ use nodewise_analysis::{ContendedPage, Histogram};
 use nodewise_profile::ObjectId;
 use std::collections::BTreeMap;
 
-/// An object of which such pages make less is advised on by the rest of it.
+/// If a smaller share of an object's accesses is to contended pages, the advice is about the rest of the object.
 const MOSTLY: f64 = 0.5;
 
-/// The pages of an object whose accesses are to a few lines.
+/// The contended pages of an object: those whose accesses go to a few lines.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct FewLines {
     /// Number of such pages.
     pub pages: usize,
     /// Their share of all accesses of the program.
     pub share: f64,
-    /// Whether that is most of what is accessed of the object: no placement follows from who accesses it then.
+    /// Whether most accesses to the object are to these pages, so that its users say nothing about its best placement.
     pub is_most: bool,
 }
 
-/// The objects that have such pages.
+/// The contended pages of each object that has some.
 pub(crate) fn few_lines(
     histogram: &Histogram,
     contended_pages: &[ContendedPage],

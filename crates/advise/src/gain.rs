@@ -2,53 +2,55 @@
 
 use nodewise_simulation::{MEMORY_BOUND, Prediction, Scenario, Simulation, Varied};
 
-/// A typical gain below this is not worth a change.
+/// Smallest typical gain that is worth a change.
 pub const WORTH_IT: f64 = 0.03;
-/// A stock command this close to the best placement is preferred to it.
+/// A stock command is preferred if it is at most this much slower than the best placement.
 pub const CLOSE: f64 = 0.02;
 
-/// What a placement may lose of its local fraction in another run of which threads take other parts.
+/// Largest loss of local fraction in another run, in which threads may take other parts, with which a placement still
+/// counts as valid.
 const KEPT: f64 = 0.05;
 
-/// Predictions worth a change, fastest first: a typical gain, no loss in any scenario, not chance, and in other runs too.
+/// The predictions that are worth a change, fastest first: they have a typical gain, no loss in any scenario, are not
+/// random, and remain valid in other runs.
 pub(crate) fn worth_it(simulation: &Simulation) -> Vec<&Prediction> {
-    paying(simulation).filter(|p| holds(p)).collect()
+    paying(simulation).filter(|p| is_valid_in_other_runs(p)).collect()
 }
 
-/// The fastest of those that pay in the recorded run only.
+/// The fastest prediction that pays in the recorded run only.
 pub(crate) fn pays_once(simulation: &Simulation) -> Option<&Prediction> {
-    paying(simulation).find(|p| !holds(p))
+    paying(simulation).find(|p| !is_valid_in_other_runs(p))
 }
 
-/// Those that pay in the recorded run and are not chance, fastest first.
+/// The predictions that pay in the recorded run and are not random, fastest first.
 fn paying(simulation: &Simulation) -> impl Iterator<Item = &Prediction> {
     let pays = |p: &&Prediction| p.speedup.typical >= 1.0 + WORTH_IT && p.speedup.min >= 1.0;
     let ranked = simulation.ranked().into_iter().filter(pays);
     ranked.filter(|p| !p.policy.starts_with("random"))
 }
 
-/// Whether another run keeps what was predicted of the recorded one, each thread being sent to its part.
+/// Whether another run keeps the predicted local fraction if each thread is moved to its part.
 #[must_use]
-pub fn holds(p: &Prediction) -> bool {
+pub fn is_valid_in_other_runs(p: &Prediction) -> bool {
     p.other_runs
         .is_none_or(|other| other.all.by_data >= p.local_fraction - KEPT)
 }
 
-/// What one scenario says: whether a placement would be worth a change if its values were the true ones.
+/// Result of one scenario: whether a placement would be worth a change if the scenario's values were the true ones.
 pub(crate) struct Opinion {
-    /// The uncertain quantity it sets to an end of its range.
+    /// The uncertain quantity that the scenario sets to an end of its range.
     pub varied: Varied,
     /// The largest gain of a placement that is not random: speed-up minus one.
     pub gain: f64,
-    /// Whether memory matters at all, and the gain is worth a change.
+    /// Whether the program is bound by memory, and the gain is worth a change.
     pub acts: bool,
 }
 
-/// Each scenario's opinion; the typical one comes first.
+/// The result of each scenario; the typical one comes first.
 pub(crate) fn opinions(simulation: &Simulation) -> Vec<Opinion> {
     let placements = || {
         let all = simulation.predictions.iter();
-        all.filter(|p| holds(p) && !p.policy.starts_with("random"))
+        all.filter(|p| is_valid_in_other_runs(p) && !p.policy.starts_with("random"))
     };
     let opinion = |(s, scenario): (usize, &Scenario)| {
         let gain = placements()

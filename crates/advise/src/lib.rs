@@ -1,14 +1,14 @@
 //! The verdict on a program: whether a placement pays, which objects cost most, and what to change.
 //!
 //! **Purpose.** Turns a simulation into a verdict of one sentence (which may be that nothing should be done), and
-//! histogram, first touches and regions into blame and a code snippet for each object.
+//! histogram, first touches and regions into facts, advice and a code snippet for each object.
 //!
-//! **Order.** Facts ([`Blame`]) are computed first; texts ([`Advised`], [`Verdict`]) are made from them. So modules have no
-//! cyclic dependencies.
+//! **Order.** Facts ([`Blame`]) are computed first; texts ([`Advised`], [`Verdict`]) are made from them, so that
+//! modules have no cyclic dependencies.
 //!
-//! **Constraints.** Pure. A gain is claimed only where the whole predicted range lies on its side;
-//! a stock command line is preferred when it comes within [`CLOSE`] of the best placement. Of sampled
-//! profiles nothing is claimed that needs counts: no time, no load, no snippet.
+//! **Constraints.** Pure. A gain is claimed only if the whole predicted range lies on its side; a stock command line is
+//! preferred if it comes within [`CLOSE`] of the best placement. From sampled profiles nothing is claimed that needs
+//! counts: no time, no load, no snippet.
 //!
 //! **Non-goals.** Printing (see `nodewise-report`), measuring (see the `tune` command).
 
@@ -40,7 +40,7 @@ pub use advised::Advised;
 pub use blame::Blame;
 pub use distribution::{Distribution, schedule};
 pub use few_lines::FewLines;
-pub use gain::{CLOSE, WORTH_IT, holds};
+pub use gain::{CLOSE, WORTH_IT, is_valid_in_other_runs};
 pub use matched::Matched;
 pub use next_command::Asked;
 pub use phrases::FEW_LINES;
@@ -59,14 +59,15 @@ pub struct Advice {
     pub verdict: Verdict,
     /// Objects, the one that costs most first.
     pub objects: Vec<Advised>,
-    /// What samples say, where accesses are samples.
+    /// Estimates from samples, if accesses are samples.
     pub samples: Option<Samples>,
     /// Pages that several threads use, most of whose accesses are to a few lines.
     pub contended_pages: Vec<ContendedPage>,
 }
 
-/// Facts first, then words; `first_touch` is the mapping of `simulation.predictions[0]`, `matched` the
-/// program with matching loops, `asked` goes into the command to copy; `samples` is what a profile of samples says.
+/// Computes the facts, then the texts. `first_touch` is the mapping of `simulation.predictions[0]`, `matched` the
+/// program with matching loops, `asked` the options for the command to copy, and `samples` the estimates from a profile
+/// of samples.
 ///
 /// ```
 /// # use nodewise_advise::{Asked, VerdictKind, advise};
@@ -102,7 +103,7 @@ pub struct Advice {
 /// let context = Context { profile: &profile, histogram: &histogram, affinity: &affinity, machine: &machine };
 /// # let policies = page_policies("first-touch,locality", &machine, &Nothing)?;
 /// # let mappings: Vec<_> = policies.iter().map(|policy| policy.place(&context)).collect();
-/// // Without a recorded time the compute time of an access is known by assumption only: here it is given.
+/// // Without a recorded time the compute time of an access would be assumed, so it is given here.
 /// let parameters = Parameters { assumed_ns: Range::exactly(0.5), ..Parameters::default() };
 /// let simulation = simulate(&context, &mappings, &accesses, &parameters)?;
 /// let usage = Usage::of(&accesses, &profile, &histogram)?;

@@ -4,12 +4,13 @@ use nodewise_analysis::{Affinity, Conflict, Division, Usage};
 use nodewise_placement::Context;
 use nodewise_profile::ObjectId;
 
-/// Whether a schedule of ours can take this loop's place.
-pub(crate) fn deals(division: &Division) -> bool {
+/// Whether a libnodewise schedule can replace this loop's schedule.
+pub(crate) fn is_schedulable(division: &Division) -> bool {
     division.is_of_loops() && division.has_owners() && division.pattern.dimension().is_some()
 }
 
-/// Threads own their stacks, whatever others read there.
+/// The conflict of an object's loops. `None` for stacks and other unmappable memory: a thread owns its stack, even if
+/// others read it.
 pub(crate) fn conflict(
     context: &Context<'_>,
     in_order: &Affinity,

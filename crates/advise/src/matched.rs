@@ -1,13 +1,13 @@
 //! Predicted gain of loops that match their data: the transformed program in the same simulation (Majo & Gross 4 and
 //! 5).
 //!
-//! Objects whose regions conflict get the distribution that removes the conflict. In the regions whose
-//! loops would change, each access to an item is made by the thread that has its place on the node of
-//! the item's block; all else stays. Pages that hold several blocks lie where their middle belongs (see
-//! `square`): the rest of them is remote. Barriers between parts cost nothing here.
+//! Objects whose regions conflict get the distribution that removes the conflict. In the regions whose loops would
+//! change, each access to an item is made by the thread of the same rank on the node of the item's block. Everything
+//! else is unchanged. A page that holds several blocks is on the node of its middle byte (see `square`), so accesses to
+//! its other blocks are remote. Barriers between loops are assumed to cost nothing.
 
 use crate::gain::WORTH_IT;
-use crate::loops::{conflict, deals};
+use crate::loops::{conflict, is_schedulable};
 use crate::square::Square;
 use nodewise_analysis::{Affinity, Conflict, Division, Remedy, Usage};
 use nodewise_machine::NodeId;
@@ -19,17 +19,17 @@ use std::collections::{BTreeMap, BTreeSet};
 /// The program with matching loops.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Matched {
-    /// First-touch's time as it is over this program's.
+    /// Time of first-touch divided by the time of this program.
     pub speedup: Range,
-    /// Predicted time of the typical scenario, seconds.
+    /// Predicted time in the typical scenario, seconds.
     pub seconds: f64,
 }
 
 impl Matched {
-    /// Predicts it; `None` where no objects conflict, or nothing removes that.
+    /// Predicts the transformed program; `None` if no objects conflict, or nothing removes the conflicts.
     ///
     /// # Errors
-    /// When the accesses cannot be read to their end.
+    /// If the accesses cannot be read to their end.
     pub fn predict<S: AccessSource>(
         context: &Context<'_>,
         usage: &Usage,
@@ -68,39 +68,39 @@ impl Matched {
         }))
     }
 
-    /// Whether it gains more than a placement does, by what is worth a change.
+    /// Whether it gains more than a placement with the speed-up `gain`, by enough to be worth a change.
     #[must_use]
     pub(crate) fn beats(&self, gain: Range) -> bool {
         self.speedup.typical >= (1.0 + gain.typical) * (1.0 + WORTH_IT)
     }
 
-    /// Whether it is worth the work by itself.
+    /// Whether its gain alone is worth a change.
     #[must_use]
     pub fn pays(&self) -> bool {
         self.speedup.typical >= 1.0 + WORTH_IT && self.speedup.min >= 1.0
     }
 }
 
-/// The fastest mapping: what else there is stays where that puts it.
+/// The fastest mapping, in which all other objects are placed.
 fn best<'m>(simulation: &Simulation, mappings: &'m [Mapping]) -> &'m Mapping {
     let predicted = mappings.iter().zip(&simulation.predictions);
     let best = predicted.min_by(|a, b| a.1.seconds.typical.total_cmp(&b.1.seconds.typical));
     best.map_or(&mappings[0], |b| b.0)
 }
 
-/// Which accesses move to which thread.
+/// Assignment of accesses to threads in the transformed program.
 struct Plan {
-    /// Nodes with CPUs, ascending: the processors of the paper.
+    /// Nodes with CPUs, ascending: the processors of Majo & Gross.
     nodes: Vec<NodeId>,
-    /// Threads on each of them.
+    /// The threads on each of these nodes.
     teams: Vec<Vec<ThreadId>>,
-    /// By thread: its place in its node's team.
+    /// The rank of each thread in its node's team.
     ranks: Vec<usize>,
-    /// Home of each page.
+    /// The home of each page.
     homes: Vec<NodeId>,
-    /// How arrays are cut.
+    /// The blocks of each array.
     squares: BTreeMap<ObjectId, Square>,
-    /// Pairs of object and region whose loops are changed.
+    /// Pairs of object and region whose loops change.
     moved: BTreeSet<(ObjectId, RegionId)>,
 }
 
@@ -124,7 +124,7 @@ impl Plan {
     }
 
     fn object(&mut self, context: &Context<'_>, (id, remedy): (ObjectId, Remedy), divisions: &[Division]) {
-        let dealing: Vec<&Division> = divisions.iter().filter(|d| deals(d)).collect();
+        let dealing: Vec<&Division> = divisions.iter().filter(|d| is_schedulable(d)).collect();
         let object = &context.profile.objects[id.index()];
         let square = Square::of(object, remedy, &dealing, self.nodes.len());
         for page in dealing[0].pages() {
@@ -135,7 +135,7 @@ impl Plan {
         self.moved.extend(dealing.iter().map(|d| (id, d.region)));
     }
 
-    /// Who makes a thread's accesses to items of a node.
+    /// The thread that makes a thread's accesses to items of `node`: the one with the same rank there.
     fn thread(&self, thread: ThreadId, node: usize) -> ThreadId {
         let team = &self.teams[node];
         self.ranks
@@ -172,7 +172,7 @@ impl<S: AccessSource> AccessSource for Transformed<'_, S> {
 }
 
 impl<S> Transformed<'_, S> {
-    /// Gives a row's accesses to one page to the owners of its items.
+    /// Divides a row's accesses to one page among the nodes of its items.
     fn deal(&self, square: &Square, row: &Access, page: PageNumber, out: &mut Vec<Access>) {
         let mut left = [row.reads, row.writes, row.lines];
         let mut share_left = 1.0;

@@ -4,30 +4,30 @@ use nodewise_input::shell_line;
 use nodewise_placement::Context;
 use nodewise_profile::{BASE_PAGE_SIZE, Observer};
 
-/// How the report was asked for, as its reader would ask again.
+/// The options with which the report was requested.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Asked {
     /// The folder of the profile, as shown in commands.
     pub profile: String,
     /// The machine, by name or file.
     pub machine: String,
-    /// The program's build that does not count, if it was named.
+    /// The program's build without counting, if it was named.
     pub plain: Option<String>,
 }
 
-/// A command that runs the program, or what is known of it.
+/// A command that runs the program.
 pub(crate) struct Runs {
     /// The command, word by word.
     pub command: Vec<String>,
-    /// The recorded program, where only its instrumented build is known: that is not what one runs, and the command
-    /// has a word in its place.
+    /// The recorded program if only its instrumented build is known. The command then has a placeholder, because one
+    /// does not want to run the instrumented build.
     pub instrumented: Option<String>,
 }
 
 /// Placeholder in the command for a build that the user has not named.
 const STAND_IN: &str = "PROGRAM";
 
-/// The recorded command for its plain build.
+/// The recorded command with the plain build of the program.
 pub(crate) fn plain_command(context: &Context<'_>, asked: &Asked) -> Runs {
     let meta = &context.profile.meta;
     let (mut command, mut instrumented) = (meta.command.clone(), None);
@@ -47,14 +47,14 @@ pub(crate) fn plain_command(context: &Context<'_>, asked: &Asked) -> Runs {
     }
 }
 
-/// A line to run a program with that is not known, in words: it cannot be copied as it is.
+/// A command line in words, for a program whose path is not known: it cannot be copied unchanged.
 pub(crate) fn in_words(program: &str, line: &str) -> String {
     format!(
         "run the build of {program} that was made without nodewise-cc (--plain PATH names it here): {line}"
     )
 }
 
-/// Writes the map of a policy, unless that is one already, and runs the command under it.
+/// The command lines that write the map of a policy (unless it is a map already), and that run the program under it.
 pub(crate) fn map_and_run(
     policy: &str,
     command: &[String],
@@ -66,7 +66,7 @@ pub(crate) fn map_and_run(
     let run = |spec: String| {
         let mut run = words("nodewise run --policy");
         run.push(spec);
-        // Only huge pages are more than the kernel's own choice.
+        // Only huge pages need an option: base pages are the kernel's own choice.
         if size.as_deref() == Some("2048K") {
             run.extend(words("--page-size 2M"));
         }
@@ -84,7 +84,7 @@ pub(crate) fn map_and_run(
     (Some(shell_line(&map)), run("map:app.map".into()))
 }
 
-/// Options that ask the same question again.
+/// The options with which the report was requested; the page size only if it is not the default.
 pub(crate) fn options(context: &Context<'_>, asked: &Asked) -> Vec<String> {
     let all = [
         ("--machine", Some(asked.machine.clone())),
@@ -97,7 +97,7 @@ pub(crate) fn options(context: &Context<'_>, asked: &Asked) -> Vec<String> {
     given.flatten().collect()
 }
 
-/// As the option takes it, where it is not the usual one.
+/// The page size as its option takes it, if it is not the default.
 fn page_size(context: &Context<'_>) -> Option<String> {
     let size = context.histogram.page_size();
     (size != BASE_PAGE_SIZE).then(|| format!("{}K", size >> 10))

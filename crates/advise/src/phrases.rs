@@ -3,13 +3,13 @@
 use crate::users::Pass;
 use nodewise_simulation::Range;
 
-/// Loops of one pattern that a sentence names.
+/// Largest number of loops with the same pattern that a sentence names.
 const NAMED: usize = 3;
 
-/// What accesses to a few lines are.
+/// The causes of accesses to a few lines.
 pub const FEW_LINES: &str = "waiting for a flag or a lock, or variables that all threads use";
 
-/// "25 % faster than" or, from twice on, "4.9× as fast as"; and the range in the same unit.
+/// "25 % faster than" or, for factors of two and more, "4.9× as fast as"; and the range in the same unit.
 pub(crate) fn faster(speedup: Range) -> [String; 2] {
     let twice = speedup.typical >= 2.0;
     let ratios = [speedup.min, speedup.typical, speedup.max];
@@ -46,7 +46,7 @@ pub(crate) fn places<'a>(passes: impl Iterator<Item = &'a Pass>) -> String {
     }
     lines.sort_by_key(|at| in_source_order(at));
     let left = lines.len().saturating_sub(NAMED);
-    let more = format!("{left} more");
+    let more = format!("{left} more lines");
     lines.truncate(NAMED);
     if left > 0 {
         lines.push(&more);
@@ -58,7 +58,7 @@ pub(crate) fn places<'a>(passes: impl Iterator<Item = &'a Pass>) -> String {
     }
 }
 
-/// Names of the dimensions of a bit set: "x", "x and y", …
+/// The names of the dimensions in a bit set: "x", "x and y", …
 pub(crate) fn dimension_names(dimensions: u32) -> String {
     let names: Vec<&str> = (0..3)
         .filter(|d| dimensions >> d & 1 == 1)

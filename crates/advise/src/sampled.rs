@@ -1,7 +1,7 @@
 //! Verdict and advice from samples, which tell who uses a page but not how intensely.
 //!
-//! NUMA hint faults see a page once a scan however often it is used, so neither time nor load can be derived. What can be
-//! is which node uses a page, and whether the page is on it.
+//! NUMA hint faults show a page once per scan, however often it is used, so neither time nor load can be derived from
+//! them. They do show which nodes use a page, and whether it is on one of these.
 
 use crate::blame::Blame;
 use crate::phrases::percent;
@@ -11,16 +11,16 @@ use nodewise_input::shell_line;
 use nodewise_placement::Context;
 use nodewise_simulation::{Prediction, Range, Simulation};
 
-/// The prediction of what was moved while it ran, if there is one.
+/// Name of the policy that repeats the recorded moves, if there were any.
 const REPLAY: &str = "replay";
-/// Points of local fraction that are worth a word.
+/// Smallest difference of local fractions that is mentioned.
 const NOTICEABLE: f64 = 0.05;
-/// Objects used locally this much are where they belong.
+/// An object with at least this local fraction is left where it is.
 const LOCAL: f64 = 0.8;
-/// Pages have owners when no less than this share of their samples is surely from one node.
+/// Pages count as owned by one node if at least this share of their samples is from it, by the lower bound.
 const OWNED: f64 = 0.6;
 
-/// Compares local fractions only.
+/// The verdict from local fractions alone.
 pub(crate) fn verdict(context: &Context<'_>, simulation: &Simulation, seen: &Sampled) -> Verdict {
     let today = simulation.baseline();
     let local = |share: f64| seen.share(share).words(0.0);
@@ -86,9 +86,9 @@ pub(crate) fn verdict(context: &Context<'_>, simulation: &Simulation, seen: &Sam
         gain: Range::exactly(0.0),
         sentence,
         next: match (moved, better) {
-            (Some(_), _) => Some(again(context)),
-            (None, Some(_)) => Some(watch(context)),
-            (None, None) => is_open.then(|| exactly(context)),
+            (Some(_), _) => Some(balance_command(context)),
+            (None, Some(_)) => Some(dry_run_command(context)),
+            (None, None) => is_open.then(|| record_command(context)),
         },
         then: None,
         reasons: vec![
@@ -97,7 +97,7 @@ pub(crate) fn verdict(context: &Context<'_>, simulation: &Simulation, seen: &Sam
     }
 }
 
-/// That too few of the sampled pages have enough samples to be judged; nothing where half of them and more do.
+/// Says that too few of the sampled pages have enough samples to be judged; `None` if at least half of them have.
 fn too_few_judged(seen: &Sampled) -> Option<String> {
     (seen.judged * 2 < seen.pages).then(|| {
         format!(
@@ -107,27 +107,28 @@ fn too_few_judged(seen: &Sampled) -> Option<String> {
     })
 }
 
-/// Whether the best placement is not noticeably better than today's at either end of their intervals of local accesses.
+/// Whether the best placement cannot be noticeably better than today's, by the bounds of their intervals of local
+/// accesses.
 fn gains_nothing(today: Interval, best: Interval) -> bool {
     best.high <= today.low + NOTICEABLE
 }
 
-/// An exact recording, which counts each access.
-fn exactly(context: &Context<'_>) -> String {
+/// The command for an exact recording, which counts each access.
+fn record_command(context: &Context<'_>) -> String {
     command_line(context, "record", &["--"])
 }
 
-/// What would be moved, before anything is.
-fn watch(context: &Context<'_>) -> String {
+/// The command that shows what would be moved, without moving it.
+fn dry_run_command(context: &Context<'_>) -> String {
     command_line(context, "balance", &["--dry-run", "--"])
 }
 
-/// What was worth it once.
-fn again(context: &Context<'_>) -> String {
+/// The command that moves pages, for a program in which recorded moves paid.
+fn balance_command(context: &Context<'_>) -> String {
     command_line(context, "balance", &["--"])
 }
 
-/// A command of nodewise with the recorded command behind its options.
+/// A command of nodewise, with the recorded command after its options.
 fn command_line(context: &Context<'_>, name: &'static str, options: &[&'static str]) -> String {
     let words = ["nodewise", name].into_iter().chain(options.iter().copied());
     let mut words: Vec<String> = words.map(str::to_owned).collect();
@@ -135,7 +136,7 @@ fn command_line(context: &Context<'_>, name: &'static str, options: &[&'static s
     shell_line(&words)
 }
 
-/// What happened to an object, by samples.
+/// The sentence that says what happened to an object, from samples.
 pub(crate) fn sentence(blame: &Blame, seen: &Sampled) -> String {
     let judged = match seen.shares {
         None => format!(
@@ -159,12 +160,13 @@ pub(crate) fn sentence(blame: &Blame, seen: &Sampled) -> String {
     format!("`{}`: {judged}; {by}; local accesses: {local}.", blame.name)
 }
 
-/// What to do about it.
+/// The advice on an object, from samples.
 pub(crate) fn advice(blame: &Blame, seen: &Sampled) -> String {
     to_do(seen.shares, blame.local_fraction).into()
 }
 
-/// The same, of the share of a page's samples that is from the node with most, and of the share that is local.
+/// The advice for these values: `shares` is the share of a page's samples that come from the node with most, `local`
+/// the local fraction.
 fn to_do(shares: Option<Interval>, local: f64) -> &'static str {
     match shares {
         None => "Watch it for longer",
@@ -186,7 +188,7 @@ mod tests {
         let of = |low, value, high| Interval { low, value, high };
         assert!(gains_nothing(of(0.96, 0.99, 1.0), of(0.98, 0.99, 1.0)));
         assert!(!gains_nothing(of(0.5, 0.99, 1.0), of(0.5, 0.99, 1.0)));
-        // By the values alone the gain is 4 points; another pair of values in the intervals gains 9.
+        // The values differ by 4 points only, but other values inside the intervals differ by 9.
         assert!(!gains_nothing(of(0.86, 0.9, 0.93), of(0.91, 0.94, 0.95)));
         let seen = |samples| Sampled {
             samples,

@@ -5,7 +5,7 @@ use crate::phrases::{FEW_LINES, percent, places};
 use crate::source::SERIAL;
 use nodewise_analysis::Pattern;
 
-/// What happened to one object.
+/// The sentence that describes one object.
 pub(crate) fn sentence(blame: &Blame) -> String {
     let count = |n: usize| {
         if n == 1 {
@@ -35,7 +35,7 @@ pub(crate) fn sentence(blame: &Blame) -> String {
     text + "; " + &bill(blame) + &few_lines(blame)
 }
 
-/// That its accesses are to a few lines, where they are.
+/// Says that most accesses are to a few lines, if they are.
 fn few_lines(blame: &Blame) -> String {
     blame.few_lines.map_or_else(String::new, |few| {
         format!(
@@ -46,7 +46,7 @@ fn few_lines(blame: &Blame) -> String {
     })
 }
 
-/// Which loops divide it which way, and what that makes of its pages.
+/// Says how loops divide the object, and what that means for its pages.
 fn divided(blame: &Blame) -> String {
     let mut ways: Vec<(Pattern, bool)> = Vec::new();
     let significant = || blame.passes.iter().filter(|p| p.division.is_of_loops());
@@ -84,7 +84,7 @@ fn divided(blame: &Blame) -> String {
     format!("used {}: {shared}{fine}", ways.join(", "))
 }
 
-/// How far away it is and what of the predicted gain that accounts for.
+/// Says how much of the object is remote, and which part of the predicted gain that accounts for.
 fn bill(blame: &Blame) -> String {
     let remote = match 1.0 - blame.local_fraction {
         r if r <= 0.0 => "all of its accesses are local".to_owned(),

@@ -1,11 +1,11 @@
-//! C code to copy: libnodewise where it has the distribution, plain OpenMP where that is enough.
+//! C code to copy: with libnodewise if it has the distribution, else plain OpenMP if that is sufficient.
 //!
-//! A profile knows an array's name, its allocation and its loops, not its type, extents or loops' bounds:
-//! those are `item` (bytes), `nx`, `ny`, `nz`, `i_first`, `i_last` …, and the reader's to fill in.
+//! A profile contains an array's name, allocation and loops, but not its type, its extents or the bounds of its loops.
+//! In snippets these are called `item` (bytes), `nx`, `ny`, `nz`, `i_first`, `i_last` …, for the reader to replace.
 
 use crate::blame::Blame;
 use crate::distribution::Distribution;
-use crate::loops::deals;
+use crate::loops::is_schedulable;
 use crate::phrases::in_source_order;
 use crate::users::Pass;
 use nodewise_profile::{Frame, Object, ObjectKind, Profile, Site};
@@ -15,21 +15,21 @@ use std::fmt::Write;
 const TAKEN: [&str; 13] = [
     "extents", "distr", "rows", "columns", "planes", "item", "nx", "ny", "nz", "i", "j", "k", "near",
 ];
-/// By dimension: its extent, its index, the cuts of it.
+/// By dimension: the names of its extent, its index, and its cuts.
 const EXTENT: [&str; 3] = ["nx", "ny", "nz"];
 const INDEX: [&str; 3] = ["i", "j", "k"];
 const CUTS: [&str; 3] = ["rows", "columns", "planes"];
 
-/// What snippets talk about.
+/// The names and places that a snippet refers to.
 pub(crate) struct Place {
     /// A C name for the object.
     variable: String,
-    /// Whether that is the program's own variable: code for anything else could not be copied.
+    /// Whether `variable` is a variable of the program; otherwise code that uses it could not be copied.
     is_variable: bool,
     kind: ObjectKind,
     /// Where it was allocated, if that is known.
     allocated: Option<String>,
-    /// Whether libnodewise allocated it, and so knows it.
+    /// Whether libnodewise allocated the object, and therefore knows it.
     is_known: bool,
     /// Where it was first touched.
     pub touched: String,
@@ -59,12 +59,12 @@ impl Place {
         }
     }
 
-    /// What `write` makes of it, if there is a variable to write about.
+    /// The code that `write` makes; `None` if there is no variable to write about.
     pub fn code(&self, write: impl FnOnce(&Self) -> String) -> Option<String> {
         self.is_variable.then(|| write(self))
     }
 
-    /// Tells libnodewise about the array.
+    /// Code that registers the array with libnodewise.
     fn adopt(&self, dimensions: usize) -> String {
         if self.is_known {
             return format!("/* once {} is allocated */\n", self.variable);
@@ -86,7 +86,7 @@ impl Place {
         )
     }
 
-    /// The end of what [`Place::adopt`] began.
+    /// Code that reverses [`Place::adopt`].
     fn forget(&self) -> String {
         let Self { variable, .. } = self;
         match (self.is_known, self.kind) {
@@ -115,8 +115,8 @@ fn variable_name(object: &Object) -> String {
     own.to_owned()
 }
 
-/// Whether an object is called by a variable of the program, not by the function that allocated it, a file
-/// or what kind of memory it is.
+/// Whether an object is named after a variable of the program, not after the function that allocated it, a file, or its
+/// kind of memory.
 fn is_variable(object: &Object, site: Option<&Site>) -> bool {
     let kind = matches!(
         object.kind,
@@ -131,7 +131,7 @@ fn is_variable(object: &Object, site: Option<&Site>) -> bool {
         && !site.is_some_and(|s| s.frames.iter().any(function))
 }
 
-/// A C name, member or element.
+/// Whether a name is a C name, member or element.
 fn is_expression(name: &str) -> bool {
     name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
         && name
@@ -139,13 +139,13 @@ fn is_expression(name: &str) -> bool {
             .all(|c| c.is_ascii_alphanumeric() || "_.->[]".contains(c))
 }
 
-/// `file:line` of the innermost frame that is the program's.
+/// `file:line` of the innermost frame in the program's own code.
 fn allocated_at(site: &Site) -> Option<String> {
     let frame = site.frames.iter().find(|f| f.line > 0)?;
     Some(frame.place())
 }
 
-/// Whether libnodewise made the array.
+/// Whether libnodewise allocated the array.
 fn is_ours(site: &Site) -> bool {
     site.frames.iter().any(|f| f.function.starts_with("nw_alloc"))
 }
@@ -154,7 +154,7 @@ const LIBRARY: &str = "#include <nodewise.h> /* link with -lnodewise */\n";
 const SCHEDULES: &str = "#include <nodewise_schedule.h> /* link with -lnodewise */\n";
 const BIND: &str = "nw_bind_openmp(); /* at the start of main: cuts and policies count on it */\n";
 
-/// A Latin square, and each loop in parts that meet it.
+/// Code for a block-exclusive distribution (a Latin square), and for loops that match it.
 pub(crate) fn block_exclusive(place: &Place, blame: &Blame, dimensions: u32) -> String {
     let dealt = dealt(dimensions);
     let names: Vec<&str> = dealt.iter().map(|d| CUTS[*d]).collect();
@@ -180,7 +180,7 @@ pub(crate) fn block_exclusive(place: &Place, blame: &Blame, dimensions: u32) -> 
     }
 }
 
-/// Another array over which the same loops run.
+/// Code for another array that the same loops use.
 pub(crate) fn same_square(place: &Place, dimensions: u32, first: &str) -> String {
     format!(
         "{SCHEDULES}{}nw_distr_free(distr); /* with the extents of `{first}` its cuts, and so its loops, are the same */\n{}",
@@ -203,7 +203,7 @@ fn square(place: &Place, dimensions: u32) -> String {
 }
 
 fn passes_over(blame: &Blame, dimension: usize) -> Vec<&Pass> {
-    let over = |p: &&Pass| deals(&p.division) && p.division.pattern.dimension() == Some(dimension);
+    let over = |p: &&Pass| is_schedulable(&p.division) && p.division.pattern.dimension() == Some(dimension);
     blame.passes.iter().filter(over).collect()
 }
 
@@ -224,7 +224,7 @@ fn list(passes: &[&Pass]) -> String {
     all.join(", ")
 }
 
-/// The loops over one dimension, in parts of the others.
+/// The loops over one dimension, inside blocks of the others.
 fn exclusive_loop(place: &Place, passes: &[&Pass], dimension: usize, dealt: &[usize]) -> String {
     let Place { variable, .. } = place;
     let name = passes[0].division.pattern.name();
@@ -273,11 +273,11 @@ fn exclusive_loop(place: &Place, passes: &[&Pass], dimension: usize, dealt: &[us
     text + "    #pragma omp barrier\n}\n"
 }
 
-/// Rows where the ascending loops want them, and the descending ones dealt the other way round.
+/// Code that binds rows for the ascending loops, and distributes the descending ones in reverse order.
 pub(crate) fn static_inverse(place: &Place, blame: &Blame) -> String {
     let Place { variable, .. } = place;
     let passes = |inverse| -> Vec<&Pass> {
-        let one = |p: &&Pass| deals(&p.division) && p.division.inverse == inverse;
+        let one = |p: &&Pass| is_schedulable(&p.division) && p.division.inverse == inverse;
         blame.passes.iter().filter(one).collect()
     };
     format!(
@@ -304,7 +304,7 @@ pub(crate) fn place(place: &Place, policy: &str, dimensions: usize) -> String {
     )
 }
 
-/// Rows or columns to their threads.
+/// Code that binds rows or columns to their threads' nodes.
 pub(crate) fn bind(to: &Place, how: Distribution) -> String {
     let rows = how == Distribution::BindRows;
     let (unit, dimensions) = if rows { ("NW_ROWS", 1) } else { ("NW_COLUMNS", 2) };
@@ -323,7 +323,7 @@ pub(crate) fn bind(to: &Place, how: Distribution) -> String {
     }
 }
 
-/// Pages to the nodes in turn.
+/// Code that assigns pages to the nodes in turn.
 pub(crate) fn cyclic(to: &Place, pages: u32) -> String {
     format!(
         "{}\n/* or, without the library: */\n{}",
@@ -332,7 +332,7 @@ pub(crate) fn cyclic(to: &Place, pages: u32) -> String {
     )
 }
 
-/// A copy on each node.
+/// Code that makes a copy on each node.
 pub(crate) fn replicate(to: &Place) -> String {
     let Place {
         variable,
@@ -363,7 +363,7 @@ pub(crate) fn parallel_initialisation(place: &Place) -> String {
     )
 }
 
-/// What is at hand everywhere.
+/// Interleaving by tools that are available everywhere.
 fn interleave(place: &Place) -> String {
     let Place { variable, kind, .. } = place;
     if *kind == ObjectKind::Heap {

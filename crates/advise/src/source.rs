@@ -3,7 +3,7 @@
 use nodewise_placement::Context;
 use nodewise_profile::{Frame, SiteId};
 
-/// Where an object is used that only the main thread uses.
+/// The location of uses by the main thread outside parallel regions.
 pub(crate) const SERIAL: &str = "serial code";
 
 /// `file:line` of a site's innermost frame, or its function.
@@ -12,7 +12,7 @@ pub(crate) fn place_of_site(context: &Context<'_>, site: SiteId) -> String {
     frame.map_or_else(|| "an unknown place".to_owned(), place_of_frame)
 }
 
-/// `file:line`, or what is known of it.
+/// `file:line` of a frame, or the part of it that is known.
 pub(crate) fn place_of_frame(frame: &Frame) -> String {
     match frame.line {
         _ if frame.file.is_empty() && frame.function.is_empty() => "an unknown place".to_owned(),
@@ -22,7 +22,7 @@ pub(crate) fn place_of_frame(frame: &Frame) -> String {
     }
 }
 
-/// `worker (pool.c:12)`; the standard library's wrapper says nothing about the program.
+/// `worker (pool.c:12)`, skipping the standard library's wrapper, which says nothing about the program.
 pub(crate) fn routine(start: &Frame) -> String {
     match start.function.as_str() {
         name if name.contains("execute_native_thread_routine") => "code of std::thread".to_owned(),

@@ -1,26 +1,26 @@
-//! Latin squares: the block and node of each page of an array. A page belongs to the block of its middle byte, as
-//! libnodewise places it.
+//! Latin squares: the block and node of each page of an array. As in libnodewise, a page belongs to the block of its
+//! middle byte.
 
 use nodewise_analysis::{Division, Remedy};
 use nodewise_profile::{Object, PageNumber};
 
 const PAGE: f64 = 4096.0;
-/// Points of a page that are looked at where it holds several blocks: one a line.
+/// Number of points of a page that are examined if it holds several blocks: one per cache line.
 const POINTS: u32 = 64;
 
-/// An array cut into blocks; block coordinates add up to its node's index.
+/// An array cut into blocks. The node index of a block is the sum of its block coordinates modulo the number of nodes.
 #[derive(Clone, Debug)]
 pub(crate) struct Square {
     first: PageNumber,
     bytes: f64,
-    /// Bytes in which the blocks of a dimension come round once: the array for the first, a row for the
-    /// second.
+    /// For each dimension that is cut, the bytes after which its blocks repeat: the whole array for the first
+    /// dimension, a row for the second.
     rounds: Vec<f64>,
     nodes: usize,
 }
 
 impl Square {
-    /// The array as its remedy cuts it for this many nodes.
+    /// The blocks of an array under this remedy, for `nodes` nodes.
     pub fn of(object: &Object, remedy: Remedy, dealing: &[&Division], nodes: usize) -> Self {
         let bytes = object.bytes.max(1) as f64;
         let dimensions = match remedy {
@@ -41,27 +41,27 @@ impl Square {
         }
     }
 
-    /// Index of the node of one byte.
+    /// Index of the node of a byte.
     fn at(&self, byte: f64) -> usize {
         let last = self.nodes - 1;
         let block = |round: &f64| (((byte / round).fract() * self.nodes as f64) as usize).min(last);
         self.rounds.iter().map(block).sum::<usize>() % self.nodes
     }
 
-    /// Bytes of the array that pages from `page` hold, `1 << shift` of them.
+    /// The range of the array's bytes in the `1 << shift` base pages from `page` on.
     fn held(&self, page: PageNumber, shift: u32) -> [f64; 2] {
         let begin = (page.0 as f64 - self.first.0 as f64) * PAGE;
         let end = begin + PAGE * f64::from(1u32 << shift);
         [begin, end].map(|byte| byte.clamp(0.0, self.bytes))
     }
 
-    /// Index of the node that gets a page of `1 << shift` base pages.
+    /// Index of the node of a page of `1 << shift` base pages.
     pub fn home(&self, page: PageNumber, shift: u32) -> usize {
         let [begin, end] = self.held(page, shift);
         self.at(f64::midpoint(begin, end).min(self.bytes - 1.0))
     }
 
-    /// Nodes whose items a base page holds, each with its share of them.
+    /// The nodes whose items a base page holds, each with its share of the page.
     pub fn owners(&self, page: PageNumber) -> Vec<(usize, f64)> {
         let [begin, end] = self.held(page, 0);
         let run = self.rounds.iter().copied().fold(f64::INFINITY, f64::min) / self.nodes as f64;
@@ -88,7 +88,7 @@ impl Square {
 mod tests {
     use super::*;
 
-    /// Rows of `row` bytes on four nodes.
+    /// A matrix with rows of `row` bytes, cut for four nodes.
     fn rows(row: f64) -> Square {
         Square {
             first: PageNumber(10),

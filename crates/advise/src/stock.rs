@@ -1,4 +1,4 @@
-//! Command lines of stock tools (numactl, OpenMP) that make a placement.
+//! Commands with stock tools (numactl, OpenMP) that produce a placement.
 
 use nodewise_analysis::Affinity;
 use nodewise_input::shell_line;
@@ -18,7 +18,7 @@ pub struct StockCommand {
 }
 
 impl StockCommand {
-    /// The line to type.
+    /// The line to type in a shell.
     #[must_use]
     pub fn line(&self) -> String {
         let mut words: Vec<OsString> = Vec::new();
@@ -35,10 +35,10 @@ impl StockCommand {
     }
 }
 
-/// The stock command of a policy with threads bound to `places`, if there is one.
+/// The stock command for a policy with threads bound to `places`, if there is one.
 ///
-/// Interleaving is `numactl`'s, dealt out in fault order; it comes to the same balance. Under Slurm
-/// `srun` binds by itself and reaches first-touch only.
+/// Interleaving is done by `numactl`, in the order of page faults; the balance is the same. Under Slurm, `srun` binds
+/// memory itself, and reaches first-touch only.
 #[must_use]
 pub fn stock_command(policy: &str, places: &str, command: &[impl AsRef<OsStr>]) -> Option<StockCommand> {
     let command: Vec<OsString> = command.iter().map(OsString::from).collect();
@@ -68,7 +68,7 @@ pub fn stock_command(policy: &str, places: &str, command: &[impl AsRef<OsStr>]) 
     })
 }
 
-/// `OMP_PLACES` that binds OpenMP thread i where the affinity has it; `None` where OpenMP cannot:
+/// The value of `OMP_PLACES` that binds OpenMP thread i as the affinity does; `None` if OpenMP cannot do so: there are
 /// several processes, or no OpenMP threads.
 #[must_use]
 pub fn omp_places(affinity: &Affinity, profile: &Profile) -> Option<String> {
@@ -80,7 +80,7 @@ pub fn omp_places(affinity: &Affinity, profile: &Profile) -> Option<String> {
     Some(runs(cpus.get(..team)?))
 }
 
-/// One place a CPU, in order; equal steps as `{first}:count:step`.
+/// One place per CPU, in order; CPUs at equal distances are written as `{first}:count:step`.
 fn runs(cpus: &[CpuId]) -> String {
     let mut places = Vec::new();
     let mut left = cpus;
@@ -139,7 +139,7 @@ mod tests {
         assert_eq!(runs(&[3, 0, 1]), "{3},{0},{1}");
     }
 
-    /// As the OpenMP specification reads a list of places of one CPU.
+    /// Parses a list of places of one CPU each, as the OpenMP specification defines it.
     fn read(places: &str) -> Vec<u32> {
         let number = |text: &str| text.trim_matches(['{', '}']).parse::<u32>().unwrap();
         let interval = |text: &str| {

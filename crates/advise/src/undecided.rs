@@ -1,4 +1,5 @@
-//! Verdicts that another plausible value of an uncertain quantity would turn: no advice is given, but how to know.
+//! Verdicts that depend on an uncertain quantity: another plausible value would reverse them. Instead of advice, the
+//! verdict says how to determine the quantity.
 
 use crate::gain::{Opinion, opinions, worth_it};
 use crate::next_command::{Asked, in_words, options, plain_command};
@@ -10,15 +11,16 @@ use nodewise_simulation::{Range, Simulation, Varied};
 
 /// Why no advice can be given.
 pub(crate) struct Undecided {
-    /// Gain of the best placement over all scenarios.
+    /// Gain of the best placement, over all scenarios.
     gain: Range,
-    /// The quantities that turn the advice.
+    /// The quantities whose values would reverse the advice.
     by: Vec<Varied>,
 }
 
 impl Undecided {
-    /// `None` if every scenario gives the same advice. Where the typical scenario gains and another one gains less but
-    /// does not lose, placing harms nothing, and only what a plain run would tell is asked for.
+    /// `None` if every scenario gives the same advice. If the typical scenario gains, and another one gains less
+    /// without a loss, placing does no harm; then only quantities that a plain run would determine make the verdict
+    /// undecided.
     pub fn of(simulation: &Simulation) -> Option<Self> {
         let opinions = opinions(simulation);
         let (typical, others) = opinions.split_first()?;
@@ -78,8 +80,8 @@ impl Undecided {
     }
 }
 
-/// How to know what recording cost: in words, since where the plain build is, is not known. Where it was `timed`, only a longer
-/// run narrows the interval.
+/// How to measure the cost of recording; in words, because the path of the plain build is not known. If it was `timed`
+/// already, only a longer run narrows the interval.
 fn time_it(context: &Context<'_>, asked: &Asked, timed: bool) -> String {
     let record = ["nodewise", "record", "--plain", "PLAIN", "--"].map(str::to_owned);
     let record = shell_line(&[&record[..], &context.profile.meta.command].concat());
@@ -99,7 +101,7 @@ fn time_it(context: &Context<'_>, asked: &Asked, timed: bool) -> String {
     )
 }
 
-/// What the typical best placement loses by.
+/// The quantities of the scenarios in which the best placement of the typical scenario loses.
 fn losing(simulation: &Simulation) -> Vec<Varied> {
     let ranked = simulation.ranked();
     let best = ranked.iter().find(|p| !p.policy.starts_with("random"));
@@ -110,7 +112,7 @@ fn losing(simulation: &Simulation) -> Vec<Varied> {
     losing.map(|(_, scenario)| scenario.varied).collect()
 }
 
-/// The quantity with its range.
+/// The quantity with its range, as the reason for an undecided verdict.
 fn because(varied: Varied, simulation: &Simulation) -> String {
     let (calibration, parameters) = (&simulation.calibration, &simulation.parameters);
     let between = |range: Range, unit: &str| format!("between {:.1} and {:.1}{unit}", range.min, range.max);

@@ -7,10 +7,10 @@ use nodewise_profile::{Frame, ObjectId, RegionKind, SiteId, Thread, ThreadId};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// One thread that first touched this share of an object's pages placed it.
+/// If one thread first touched at least this share of an object's pages, it placed the object.
 const PLACED_ALONE: f64 = 0.9;
 
-/// Who put an object where it is.
+/// The code and threads that first touched an object.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct FirstTouched {
     /// `file:line` where most of its pages were first touched.
@@ -21,11 +21,11 @@ pub struct FirstTouched {
     pub thread: ThreadId,
     /// How many threads first touched any.
     pub threads: usize,
-    /// Share of pages first touched by `thread`.
+    /// Share of the object's pages that were first touched by `thread`.
     pub largest_share: f64,
 }
 
-/// Who uses an object most.
+/// The region that uses an object most.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct UsedBy {
     /// `file:line` of the region.
@@ -33,40 +33,40 @@ pub struct UsedBy {
     pub at: String,
     /// Threads that use it there.
     pub threads: usize,
-    /// Share of its accesses made there.
+    /// Share of the object's accesses that are made in the region.
     pub share: f64,
-    /// Whether it is mostly read there.
+    /// Whether most of the accesses there are reads.
     #[serde(skip)]
     pub reads: bool,
 }
 
 impl FirstTouched {
-    /// Whether one thread placed it.
+    /// Whether one thread first touched nearly all pages.
     #[must_use]
     pub fn is_alone(&self) -> bool {
         self.largest_share >= PLACED_ALONE
     }
 }
 
-/// How one region divides an object, and what its loop should be.
+/// How one region divides an object, with the region's location.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Pass {
     /// The function that the region was outlined from; empty for serial code.
     pub function: String,
     /// `file:line` of the region.
     pub at: String,
-    /// What was recognised there.
+    /// How the threads divide it among them, where that was recognised.
     pub division: Division,
 }
 
-/// First touches of one object, in pages.
+/// First touches of one object, in numbers of pages.
 #[derive(Default)]
 struct Touches {
     threads: BTreeMap<ThreadId, u64>,
     sites: BTreeMap<SiteId, u64>,
 }
 
-/// Who placed each object.
+/// For each object, where and by which threads it was first touched.
 pub(crate) fn first_touched(context: &Context<'_>) -> BTreeMap<ObjectId, FirstTouched> {
     let mut objects: BTreeMap<ObjectId, Touches> = BTreeMap::new();
     for touch in &context.profile.first_touches {
@@ -90,7 +90,7 @@ pub(crate) fn first_touched(context: &Context<'_>) -> BTreeMap<ObjectId, FirstTo
         .collect()
 }
 
-/// The region, or the threads outside all regions, that use an object most.
+/// The region (or the threads outside all regions) that uses an object most.
 pub(crate) fn used_by(context: &Context<'_>, usage: &Usage, object: ObjectId) -> Option<UsedBy> {
     let total: u64 = usage.regions(object).map(|(_, u)| u.accesses()).sum();
     let (region, cell) = usage.regions(object).max_by_key(|(_, u)| u.accesses())?;
@@ -107,8 +107,8 @@ pub(crate) fn used_by(context: &Context<'_>, usage: &Usage, object: ObjectId) ->
     })
 }
 
-/// The start routine of most of the threads that the program started itself, and their number; serial
-/// code where there are none.
+/// The start routine that most of the program's own threads have, and the number of these threads; serial code if there
+/// are none.
 fn outside_openmp(context: &Context<'_>, cell: &RegionUse) -> (String, usize) {
     let mut routines: BTreeMap<&Frame, usize> = BTreeMap::new();
     for id in cell.thread_ids() {
@@ -118,7 +118,8 @@ fn outside_openmp(context: &Context<'_>, cell: &RegionUse) -> (String, usize) {
             *routines.entry(&thread.start).or_default() += 1;
         }
     }
-    // The main thread may run the routine too; what it does elsewhere, as to fill it, is not told apart.
+    // The main thread may run the routine, too. Its other accesses, for instance to fill the object, cannot be told
+    // apart.
     let main = match cell.thread_ids().next() {
         Some(ThreadId(0)) => " and by the main thread",
         _ => "",
@@ -129,7 +130,7 @@ fn outside_openmp(context: &Context<'_>, cell: &RegionUse) -> (String, usize) {
     }
 }
 
-/// A division, with where in the source it is.
+/// A division with its location in the source.
 pub(crate) fn pass(context: &Context<'_>, division: &Division) -> Pass {
     let (function, at) = match context.profile.regions.get(division.region.index()) {
         Some(r) if r.kind == RegionKind::OpenMp => (r.frame.function.clone(), place_of_frame(&r.frame)),

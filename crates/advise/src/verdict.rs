@@ -17,14 +17,14 @@ pub enum VerdictKind {
     LeaveAlone,
     /// The program is not bound by memory.
     NotMemoryBound,
-    /// Whether a placement pays depends on a quantity that is not known; the verdict says which, and how to know it.
+    /// Whether a placement pays depends on an unknown quantity; the verdict names it, and how to determine it.
     Undecided,
-    /// Too little was seen to say.
+    /// Too little was recorded for a verdict.
     Unknown,
 }
 
 impl VerdictKind {
-    /// Whether something is to be done.
+    /// Whether the verdict recommends a change.
     #[must_use]
     pub fn is_to_act(self) -> bool {
         matches!(self, Self::Place | Self::Stock | Self::Match)
@@ -45,8 +45,8 @@ pub struct Verdict {
     pub sentence: String,
     /// A command to copy.
     pub next: Option<String>,
-    /// What to do afterwards or instead, in words, where no command can be copied as it is.
+    /// The next steps in words, if no command can be copied unchanged.
     pub then: Option<String>,
-    /// What the sentence rests on, a sentence each.
+    /// The reasons for the conclusion, one sentence each.
     pub reasons: Vec<String>,
 }

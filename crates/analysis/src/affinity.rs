@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 /// Thread to CPU and node, for every thread of a profile.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Affinity {
-    /// How it was made, as reports print it: `compact`, `file:bind.toml`.
+    /// How the affinity was made, as reports print it: `compact`, `file:bind.toml`.
     pub name: String,
     /// The CPU of each thread, by [`ThreadId`].
     pub cpus: Vec<CpuId>,
@@ -22,7 +22,7 @@ impl Affinity {
         self.nodes[thread.index()]
     }
 
-    /// The node of thread number i (see [`thread_numbers`]); numbers that no thread has are on node 0.
+    /// The node of each thread number, by number (see [`thread_numbers`]); node 0 for numbers that no thread has.
     #[must_use]
     pub fn by_number(&self, profile: &Profile) -> Vec<NodeId> {
         let numbers = thread_numbers(profile);
@@ -33,7 +33,7 @@ impl Affinity {
         nodes
     }
 
-    /// Thread number i on the i-th of `cpus`; more threads than CPUs begin again at the first.
+    /// Binds thread number i to the i-th of `cpus`, starting again at the first if there are more threads than CPUs.
     ///
     /// # Panics
     /// If `cpus` is empty or names a CPU that the machine lacks.
@@ -54,8 +54,9 @@ impl Affinity {
 }
 
 impl Affinity {
-    /// Thread number t of T on node t · N / T of the N nodes with CPUs: as libnodewise binds, and as a
-    /// loop's static blocks go over the nodes. Which CPU does not matter here: its node's first.
+    /// Puts thread number t of T on node t · N / T of the N nodes with CPUs, as libnodewise binds threads and as a
+    /// static schedule's blocks are distributed over the nodes. The CPU within the node does not matter here: it is the
+    /// node's first.
     #[must_use]
     pub fn in_order(profile: &Profile, machine: &Machine) -> Self {
         let nodes: Vec<NodeId> = machine.cpu_nodes().collect();
@@ -71,8 +72,8 @@ impl Affinity {
     }
 }
 
-/// The number each thread is bound by: its OpenMP number where known, else the next free one of its
-/// process; the numbers of a process follow those of the one before.
+/// The number that each thread is bound by: its OpenMP number if known, else the next free number of its process. The
+/// numbers of a process follow those of the process before.
 #[must_use]
 pub fn thread_numbers(profile: &Profile) -> Vec<u32> {
     let mut team: BTreeMap<u16, u32> = BTreeMap::new();

@@ -1,8 +1,7 @@
 //! Balance: how evenly a load is spread over nodes.
 
-/// 1 − (max − min) / Σ: B_Pages of Diener et al. (equation 3) over pages per node, B_Acc
-/// (equation 5) over accesses per node. 1 when all are equal (or nothing is there), 0 when one
-/// node has everything.
+/// 1 − (max − min) / Σ, which is B_Pages of Diener et al. (equation 3) for pages per node, and B_Acc (equation 5) for
+/// accesses per node. 1 if all values are equal or zero, 0 if one node has everything.
 #[must_use]
 pub fn balance(per_node: &[u64]) -> f64 {
     let total: u64 = per_node.iter().sum();

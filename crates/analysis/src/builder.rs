@@ -34,17 +34,17 @@ impl Histogram {
     }
 }
 
-/// Adds slices of base pages up to the whole run.
+/// Accumulates the slices' histograms of base pages into the histogram of the whole run.
 #[derive(Default)]
 pub struct HistogramBuilder(Merger);
 
 impl HistogramBuilder {
-    /// The sum at pages of `1 << shift` base pages, in a profile of this many threads.
+    /// The histogram at pages of `1 << shift` base pages, for a profile of `threads` threads.
     #[must_use]
     pub fn finish(self, threads: usize, shift: u32) -> Histogram {
         let mut whole = self.0.finish();
         whole.threads = threads;
-        // Who owns a large page is known once all of its pages are.
+        // The object of a large page is known only when all of its base pages are.
         whole.coarsen(shift);
         whole
     }
@@ -80,7 +80,7 @@ mod tests {
         proptest::collection::vec(row, 0..30)
     }
 
-    /// (page, thread) → (reads, writes, lines), one page of one row at a time.
+    /// (page, thread) → (reads, writes, lines), computed one page of one row at a time.
     fn naive(rows: &[Access], shift: u32) -> BTreeMap<(u64, u32), (u64, u64, u64)> {
         let mut cells = BTreeMap::new();
         for row in rows {
@@ -120,7 +120,7 @@ mod tests {
         }
     }
 
-    /// The cells of all slices, added up one by one.
+    /// The sum of the cells of all slices, added one by one.
     #[derive(Default)]
     struct Sums {
         cells: BTreeMap<(u64, u32), (u64, u64, u64)>,
@@ -140,7 +140,7 @@ mod tests {
         }
     }
 
-    /// The same rows in small batches.
+    /// The same rows in batches of the given length.
     struct Batched(InMemory, usize);
 
     impl AccessSource for Batched {

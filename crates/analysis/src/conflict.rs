@@ -1,50 +1,49 @@
-//! Uniform data sharing: pages that regions give to different nodes, so that no home suits them
-//! (Majo & Gross 3.1, Figure 5(e)).
+//! Uniform data sharing: regions give the same pages to different nodes, so that no home suits all of them (Majo &
+//! Gross 3.1, Figure 5(e)).
 
 use crate::{Affinity, Division, Pattern};
 use nodewise_machine::NodeId;
 use std::collections::BTreeSet;
 
-/// Fewer shared pages than this are borders.
+/// A conflict is reported if more than this share of the pages is shared; fewer are pages at block borders.
 const WORTH_NAMING: f64 = 0.1;
-/// Blocks shorter than this many pages, a boundary row forgiven, are finer than placement.
+/// Shortest block, in pages, that page placement can separate: one page, with a tolerance for a boundary row.
 const WHOLE: f64 = 0.95;
 
-/// What removes the sharing.
+/// The change that removes the sharing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Remedy {
-    /// A block-exclusive distribution over these dimensions, one bit each, and loops that meet it
-    /// (Majo & Gross 4.1).
+    /// A block-exclusive distribution over these dimensions, and loops that match it (Majo & Gross 4.1).
     BlockExclusive {
-        /// Bit d is dimension d.
+        /// Bit set: bit d is dimension d.
         dimensions: u32,
     },
-    /// The schedule static-inverse in the loops that count down (4.2).
+    /// The schedule static-inverse in the loops that count down (Majo & Gross 4.2).
     StaticInverse,
-    /// None that keeps the loops as they are.
+    /// No remedy is known that keeps the loops as they are.
     None,
 }
 
 /// Regions of one object that divide it differently.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Conflict {
-    /// Share of the object's pages that belong to one node in one region and to another in another:
-    /// 1 − 1/N for an x-wise and a y-wise region on N nodes.
+    /// Share of the pages with an owner that different regions give to different nodes: 1 − 1/N if one region divides
+    /// the object x-wise and another y-wise on N nodes.
     pub share: f64,
-    /// The same if threads filled the nodes in the order of their numbers, as libnodewise binds them:
-    /// a clever binding may hide what loops do.
+    /// The same share if threads were bound to nodes in the order of their numbers, as libnodewise binds them: the
+    /// actual binding may hide the conflict.
     pub share_in_order: f64,
     /// The change of the program that would remove the conflict.
     pub remedy: Remedy,
-    /// Loops over several dimensions: pages that the shortest run of a block takes in memory, cut for as
-    /// many nodes. Below one a page holds several nodes' items, and no distribution helps.
+    /// Where loops divide several dimensions: length in pages of the shortest contiguous piece of a block if the array
+    /// is cut for all nodes. Below one page, a page holds items of several nodes, and no distribution helps.
     pub block_pages: Option<f64>,
 }
 
 impl Conflict {
-    /// The conflict among an object's divisions under an affinity, and under another in which threads
-    /// are bound in order; `None` where regions divide it alike, or a tenth of its pages or fewer are
-    /// shared because they don't.
+    /// The conflict among an object's divisions under `affinity`, and under `in_order`, in which threads are bound in
+    /// the order of their numbers. `None` if all regions divide the object alike, or if at most a tenth of its pages
+    /// are shared.
     #[must_use]
     pub fn of(divisions: &[Division], affinity: &Affinity, in_order: &Affinity) -> Option<Self> {
         let significant: Vec<&Division> = divisions.iter().filter(|d| d.is_of_loops()).collect();
@@ -52,7 +51,7 @@ impl Conflict {
         let inside_pages = others.iter().any(|d| d.pattern == Pattern::ZWise);
         let chunks = |d: &Division| (d.pattern == Pattern::Strided).then_some(d.repeat);
         let kind = |d: &&Division| (d.pattern, d.inverse, chunks(d));
-        // Blocks of one name may still be in different orders.
+        // Two divisions that are both `Blocks` may still have different orders.
         let ordered = owned.len() < 2 || owned.iter().all(|d| d.pattern != Pattern::Blocks);
         let alike = ordered && owned.windows(2).all(|w| kind(&w[0]) == kind(&w[1]));
         if owned.is_empty() || (alike && !inside_pages) {
@@ -80,20 +79,20 @@ impl Conflict {
         })
     }
 
-    /// Whether loops could match the array if its rows were longer.
+    /// Whether a block-exclusive distribution fails only because rows are too short for the page size.
     #[must_use]
     pub fn is_finer_than_pages(&self) -> bool {
         self.remedy == Remedy::None && self.block_pages.is_some()
     }
 
-    /// Whether the sharing shows under the affinity it was judged for.
+    /// Whether pages are shared under the affinity that [`Conflict::of`] was given.
     #[must_use]
     pub fn shows(&self) -> bool {
         self.share > WORTH_NAMING
     }
 }
 
-/// Of the pages that have an owner in any of the regions, those that have owners on two nodes.
+/// Of the pages that have an owner in any of the regions, the share that has owners on several nodes.
 fn shared_pages(divisions: &[&Division], affinity: &Affinity) -> f64 {
     let (mut owned, mut shared) = (0u64, 0u64);
     for page in divisions.first().map_or(0..0, |d| d.pages()) {
@@ -105,7 +104,7 @@ fn shared_pages(divisions: &[&Division], affinity: &Affinity) -> f64 {
     shared as f64 / owned.max(1) as f64
 }
 
-/// A node's part of the shortest stretch in which blocks come round.
+/// Length in pages of one node's part of the shortest repetition of blocks.
 fn block_pages(divisions: &[&Division], in_order: &Affinity) -> f64 {
     let nodes: BTreeSet<NodeId> = in_order.nodes.iter().copied().collect();
     let round = |d: &&Division| d.pages().len() as f64 / f64::from(d.repeat.max(1));

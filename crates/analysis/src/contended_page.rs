@@ -1,14 +1,15 @@
 //! Pages whose accesses go to a few cache lines: flags that threads spin on, locks, counters.
 //!
-//! Spinning in a barrier of the program's own counts as work. Its accesses hit the cache until another thread writes, so
-//! they say little about the best node of the page, but they weigh in every share of accesses.
+//! Spinning in a program's own barrier counts as work. Its accesses hit the cache until another thread writes, so they
+//! say little about the best node of the page, but they contribute to every share of accesses.
 
 use crate::Histogram;
 use nodewise_profile::ObjectId;
 
-/// A page with a smaller share of all accesses is not outstanding.
+/// Smallest share of all accesses of a page that is reported.
 const OUTSTANDING: f64 = 0.05;
-/// A loop over an array makes tens of accesses to a line; a thread that waits, thousands.
+/// Smallest number of accesses per line of a contended page. A loop over an array makes tens, a thread that waits makes
+/// thousands.
 const A_LINE: u64 = 1000;
 
 /// A page on which the accesses of several threads fall into a few cache lines.
@@ -20,11 +21,11 @@ pub struct ContendedPage {
     pub object: ObjectId,
     /// Its share of all accesses.
     pub share: f64,
-    /// Accesses for each line that was fetched.
+    /// Number of accesses for each cache line that was fetched.
     pub accesses_a_line: u64,
 }
 
-/// Pages that several threads use, each with an outstanding share of the accesses, to a few lines.
+/// The pages that several threads use, that have a large share of all accesses, and whose accesses go to a few lines.
 #[must_use]
 pub fn contended_pages(histogram: &Histogram) -> Vec<ContendedPage> {
     let all: u64 = histogram.entries.iter().map(|e| e.accesses()).sum();
@@ -67,9 +68,9 @@ mod tests {
         };
         let pages = [vec![90_000, 4_000_000], vec![1_000_000, 0], vec![500, 500]];
         assert_eq!(with(&pages, 4), [0]);
-        // As many accesses, and lines as a sweep has them.
+        // The same number of accesses, but as many lines as a sweep has.
         assert_eq!(with(&pages, 100_000), []);
-        // A small share of everything drives nothing.
+        // A page with a small share of all accesses is not reported.
         assert_eq!(with(&[vec![20_000, 20_000], vec![2_000_000, 0]], 4), []);
     }
 }

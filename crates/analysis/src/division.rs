@@ -1,5 +1,5 @@
-//! How each region divides each object, the pattern of the object as a whole, and uniform data sharing: pages that
-//! two regions give to different nodes (Majo & Gross 3.1, Figure 5(e)).
+//! How each region divides each object, and the pattern of the object as a whole, including uniform data sharing: pages
+//! that two regions give to different nodes (Majo & Gross 3.1, Figure 5(e)).
 
 use crate::page_use::{PageMap, PageUse};
 use crate::pattern::{Pattern, Shape, is_placed, recognise};
@@ -9,16 +9,17 @@ use nodewise_machine::NodeId;
 use nodewise_profile::{Object, ObjectId, ObjectKind, Profile, RegionId, RegionKind, ThreadId};
 use std::collections::BTreeMap;
 
-/// One object in one region.
+/// How one region divides one object.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Division {
     /// The code region in which the object is used.
     pub region: RegionId,
     /// How the region's threads divide the object's pages.
     pub pattern: Pattern,
-    /// Parts in which blocks begin again: rows of a matrix that is divided y-wise. 1 elsewhere.
+    /// Number of repetitions of the block sequence: the rows of a matrix that is divided y-wise. 1 if blocks do not
+    /// repeat.
     pub repeat: u32,
-    /// Blocks descend as threads ascend, as in a loop that counts down.
+    /// Whether blocks descend as threads ascend, as in a loop that counts down.
     pub inverse: bool,
     /// Share of the region's accesses to the object that the pattern accounts for.
     pub explained: f64,
@@ -34,45 +35,48 @@ pub struct Division {
     first: usize,
     /// Owner of each of the object's pages; [`NOBODY`] where there is none.
     owners: Vec<ThreadId>,
-    /// Pages of the object before the first that has an owner, from there to the last, and after it; includes unused
-    /// pages, which the histogram lacks.
+    /// Number of pages of the object before the first page with an owner, from there to the last one, and after it.
+    /// Includes unused pages, which the histogram lacks.
     extent: [f64; 3],
-    /// Whether the region is one construct, whose schedule can change.
+    /// Whether the region is one parallel construct, so that its schedule can be changed.
     is_loop: bool,
     doubtful: bool,
 }
 
 const NOBODY: ThreadId = ThreadId(u32::MAX);
 
-/// Regions with a smaller share of an object's accesses do not decide what it is.
+/// A region that makes less than this share of an object's accesses does not affect the object's overall pattern.
 const SIGNIFICANT: f64 = 0.05;
-/// A pattern that makes this share of the accesses of those that divide an object is the object's.
+/// Share of the accesses of all significant regions from which one pattern becomes the object's overall pattern.
 const DOMINANT: f64 = 0.75;
-/// Pages by which a row may seem longer or shorter than it is.
+/// Tolerance, in pages, of a measured row length.
 const BORDER: f64 = 1.5;
 
 impl Division {
-    /// Whether the region has a say in what the object is: several threads, a fair share.
+    /// Whether the region affects the object's overall pattern: it has several threads and a significant share of the
+    /// accesses.
     #[must_use]
     pub fn is_significant(&self) -> bool {
         self.share >= SIGNIFICANT && self.pattern != Pattern::OneThread
     }
 
-    /// Whether the region is one construct, whose schedule can change.
+    /// Whether the region is one parallel construct, so that its schedule can be changed.
     #[must_use]
     pub fn is_loop(&self) -> bool {
         self.is_loop
     }
 
-    /// Whether it says something about loops: a region that is one, with a say.
+    /// Whether the division tells something about the program's loops: the region is one parallel construct and
+    /// significant.
     #[must_use]
     pub fn is_of_loops(&self) -> bool {
         self.is_loop && self.is_significant()
     }
 
-    /// What else than its pattern's name would show the same pages, and what recording would tell.
+    /// Other causes that would produce the same pages, and which recording would decide between them; `None` if there
+    /// are none.
     #[must_use]
-    pub fn or_else(&self) -> Option<&'static str> {
+    pub fn alternative_causes(&self) -> Option<&'static str> {
         match self.pattern {
             Pattern::Blocks if self.threads < 4 => Some(
                 "with so few threads a loop that counts down, a shift by a block and the order in which threads \
@@ -94,7 +98,7 @@ impl Division {
         }
     }
 
-    /// Whether pages have owners in the region.
+    /// Whether the object's pages have owners in the region.
     #[must_use]
     pub fn has_owners(&self) -> bool {
         !self.owners.is_empty()
@@ -107,7 +111,7 @@ impl Division {
         (owner != NOBODY).then(|| affinity.node(owner))
     }
 
-    /// Whole pages of a block, rounded: what a cyclic schedule deals at a time.
+    /// Mean length of a block in whole pages, rounded: the chunk of a cyclic schedule.
     #[must_use]
     pub fn pages_a_block(&self) -> u32 {
         let blocks = f64::from(self.repeat) * self.threads.max(1) as f64;
@@ -120,19 +124,19 @@ impl Division {
         self.first..self.first + self.owners.len()
     }
 
-    /// Pages in each part in which blocks begin again.
+    /// Number of pages in one repetition of the blocks.
     fn row(&self) -> f64 {
         self.extent[1] / f64::from(self.repeat.max(1))
     }
 
-    /// Rows of the whole array, as long as those in which blocks begin again.
+    /// Number of rows of the whole array, if a row is one repetition of the blocks.
     fn all_rows(&self) -> Option<u64> {
         let pages: f64 = self.extent.iter().sum();
         (self.row() > 0.0).then(|| (pages / self.row()).round().max(1.0) as u64)
     }
 
-    /// Whether it leaves out whole rows at both ends, as a loop over the inner points of a grid does: of rows this long
-    /// chance would do that less than once in 20 times.
+    /// Whether the region leaves out whole rows at both ends of the array, as a loop over the inner points of a grid
+    /// does. `false` for rows so short that chance would produce this more often than once in 20 times.
     fn leaves_out_rows(&self) -> bool {
         let ([before, _, after], row) = (self.extent, self.row());
         // The loop may leave out columns, too.
@@ -152,7 +156,8 @@ impl Division {
         }
     }
 
-    /// One of the loops of a map's region, that makes `part` of its accesses.
+    /// The division by one of the loops in a map's region. `part` is the share of the region's accesses that the loop
+    /// makes.
     fn new(
         map: &PageMap,
         (shape, part, pages): &(Shape, f64, Vec<PageUse>),
@@ -229,7 +234,7 @@ pub(crate) fn divisions(
             .map(|l| Division::new(&map, l, (sums, object, histogram), is_loop));
         all.entry(map.object).or_default().extend(divisions);
     }
-    // A loop deals alike whatever it uses.
+    // A loop distributes its iterations alike, whatever objects it uses.
     let bytes = |object: &ObjectId| profile.object(*object).map_or(0, |o| o.bytes);
     let columns: Vec<(RegionId, u32)> = all
         .iter()
@@ -240,7 +245,7 @@ pub(crate) fn divisions(
         .collect();
     for (object, divisions) in &mut all {
         let bytes = profile.object(*object).map_or(0, |o| o.bytes);
-        // Of a mapping only whole pages are known.
+        // The size of a mapping is known in whole pages only.
         let is_exact = profile
             .object(*object)
             .is_some_and(|o| o.kind != ObjectKind::Mapping);
@@ -254,7 +259,7 @@ pub(crate) fn divisions(
     all
 }
 
-/// Whether a region is one construct; region 0 is all other code.
+/// Whether a region is one parallel construct. Region 0 is all other code.
 fn is_loop(profile: &Profile, region: RegionId) -> bool {
     let known = profile.regions.get(region.index());
     known.map_or(region != RegionId(0), |r| r.kind == RegionKind::OpenMp)
@@ -267,8 +272,9 @@ fn is_array(profile: &Profile, object: ObjectId) -> bool {
         .is_none_or(|o| o.kind.is_mappable() || o.kind == ObjectKind::File)
 }
 
-/// Chunks dealt in turn and the columns of a matrix that are dealt look alike: blocks that begin again. They are columns
-/// where nothing else would be so long, or begin and end there; else they are called what a cyclic schedule makes.
+/// Decides whether repeated blocks are the columns of a matrix or chunks that a cyclic schedule assigns in turn, which
+/// look alike. They are columns if chunks could not have this length, or if the loop leaves out whole rows; otherwise
+/// they are called strided.
 fn tell_chunks(divisions: &mut [Division], columns: &[(RegionId, u32)], (bytes, is_exact): (u64, bool)) {
     let again = |d: &Division| d.pattern == Pattern::YWise;
     let matrix = |d: &&Division| again(d) && is_matrix(d, bytes);
@@ -279,7 +285,7 @@ fn tell_chunks(divisions: &mut [Division], columns: &[(RegionId, u32)], (bytes, 
         .min();
     for division in divisions.iter_mut().filter(|d| again(d)) {
         let rows = division.all_rows();
-        // The same rows, or rows of rows.
+        // A number of rows that equals the known one or is a multiple of it.
         let inside = known
             .zip(rows)
             .is_some_and(|(known, rows)| rows.is_multiple_of(known));
@@ -300,28 +306,27 @@ fn is_matrix(division: &Division, bytes: u64) -> bool {
         })
 }
 
-/// Rows of the whole array; `None` if it has no whole number of them.
+/// Number of rows of the whole array; `None` if its size is not a whole number of rows.
 fn whole_rows(division: &Division, bytes: u64) -> Option<u64> {
     let is_whole = |rows: &u64| bytes.is_multiple_of(*rows) && (bytes / rows).is_multiple_of(4);
     division.all_rows().filter(is_whole)
 }
 
-/// Whether the array would be a square or, of doubles, a cube: seldom is a chunk so long that it would be one.
+/// Whether the array would be a square or, with doubles, a cube. Chunks seldom have a length for which this holds.
 fn is_regular(bytes: u64, rows: u64) -> bool {
     let of =
         |power, item: u64| rows.checked_pow(power).and_then(|items| items.checked_mul(item)) == Some(bytes);
     [4, 8, 16].iter().any(|item| of(2, *item)) || of(3, 8)
 }
 
-/// Whether chunks of whole items, four bytes or more each, come round about as often: within half a round.
+/// Whether chunks of whole items, of four bytes or more each, could repeat equally often: within half a repetition.
 fn can_be_chunks(bytes: u64, rows: u64, threads: u64) -> bool {
     let (row, grid) = (bytes / rows, 4 * threads.max(1));
     let away = (row % grid).min(grid - row % grid);
     2 * away * rows <= row
 }
 
-/// Of blocks that begin again, those that do so twice as often as others in as many rounds are nested
-/// in them.
+/// Marks repeated blocks as nested (z-wise) if they repeat at least twice as often as those of another region.
 fn tell_nested(divisions: &mut [Division]) {
     let parts = |d: &Division| (d.pattern == Pattern::YWise).then_some(d.repeat);
     let Some(fewest) = divisions.iter().filter_map(parts).min() else {
@@ -334,8 +339,8 @@ fn tell_nested(divisions: &mut [Division]) {
     }
 }
 
-/// What an object is over all its regions: the pattern of most accesses; uniform where owners of one
-/// region are not those of another.
+/// The overall pattern of an object: the one with most accesses over all significant regions, or uniform if that
+/// pattern is not dominant, because then regions give pages to different owners.
 pub(crate) fn pattern_of_all(divisions: &[Division]) -> Option<Pattern> {
     let mut shares: Vec<(Pattern, bool, f64)> = Vec::new();
     let significant = divisions.iter().filter(|d| d.is_significant());

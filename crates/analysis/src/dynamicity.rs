@@ -3,23 +3,23 @@
 use crate::{Affinity, Histogram, NodeCounts};
 use nodewise_machine::NodeId;
 
-/// Follows every page from slice to slice, each starting at its first-touch node, and counts the
-/// moves that keep it on the node with the most accesses in each slice. Ties stay where they are;
-/// so do pages that a slice does not touch.
+/// Follows every page from slice to slice, starting at its first-touch node, and counts the moves that keep the page on
+/// the node that accesses it most in each slice. A page does not move if its current node is tied for most accesses,
+/// nor in slices that do not touch it.
 #[derive(Clone, Debug)]
 pub struct Dynamicity {
     homes: Vec<NodeId>,
     moves: Vec<u32>,
     counts: NodeCounts,
     per_slice: Vec<u64>,
-    /// Moves in the slice under way, and where in the whole histogram it has come to.
+    /// Moves in the current slice, and the index in the whole histogram that the slice has reached.
     moved: u64,
     at: usize,
 }
 
 impl Dynamicity {
-    /// Before the first slice: `start` is the first-touch node of each page of the whole
-    /// histogram, on a machine with `nodes` nodes.
+    /// The state before the first slice. `start` is the first-touch node of each page of the whole histogram, on a
+    /// machine with `nodes` nodes.
     #[must_use]
     pub fn new(start: Vec<NodeId>, nodes: usize) -> Self {
         let moves = vec![0; start.len()];
@@ -33,8 +33,8 @@ impl Dynamicity {
         }
     }
 
-    /// Moves pages as a part of a slice wants them. Its pages must be among those of `whole`, at the same page
-    /// size, and above those of the slice that came before.
+    /// Moves the pages that a part of a slice accesses. Its pages must be pages of `whole`, at the same page size, and
+    /// above those of the slice's earlier parts.
     pub fn advance(&mut self, whole: &Histogram, part: &Histogram, affinity: &Affinity) {
         for page in part.iter() {
             self.at = whole.seek(self.at, page.page);
@@ -48,7 +48,7 @@ impl Dynamicity {
         }
     }
 
-    /// The slice has no more pages; gives the number of moves in it.
+    /// Ends the slice, and returns the number of moves in it.
     pub fn end_of_slice(&mut self) -> u64 {
         self.at = 0;
         let moved = std::mem::take(&mut self.moved);

@@ -1,10 +1,11 @@
-//! How figures are written for people, everywhere: three significant digits and a unit.
+//! Number formats for people, used everywhere: three significant digits and a unit.
 
 use crate::Interval;
 
 /// Formats a number to three significant digits.
 fn significant(value: f64) -> String {
-    // By what it is rounded to: 99.97 is 100, not 100.0. The page has the same rule (web/src/format.ts).
+    // The number of digits follows the rounded value: 99.97 is 100, not 100.0. The page has the same rule
+    // (web/src/format.ts).
     let digits = match value.abs() {
         v if v >= 99.95 => 0,
         v if v >= 9.995 => 1,
@@ -68,7 +69,8 @@ pub fn noun(n: usize, what: &str) -> String {
     format!("{what}{ending}")
 }
 
-/// What a shortened list leaves out and where the whole is: ` and 3 more nodes (--json)`; nothing where it is whole.
+/// The number of entries that a shortened list leaves out, and where all of them are: ` and 3 more nodes (--json)`;
+/// empty if none is left out.
 #[must_use]
 pub fn and_more(left: usize, what: &str, whole: &str) -> String {
     match left {
@@ -105,7 +107,7 @@ pub fn gigabytes(bandwidth: f64) -> String {
     format!("{} GB/s", significant(bandwidth / 1000.0))
 }
 
-/// A fraction as `12.5 %`; never rounded up to a hundred or down to nothing.
+/// A fraction as `12.5 %`; never rounded up to 100 % or down to 0 %.
 #[must_use]
 pub fn percent(fraction: f64) -> String {
     let percent = fraction * 100.0;
@@ -134,7 +136,7 @@ pub fn ratio(r: f64) -> String {
     format!("{r:.2}×")
 }
 
-/// What samples say of a share of accesses, in words; no such share is below `least`.
+/// An interval of a share, in words; `least` is the smallest possible share.
 #[must_use]
 pub fn between([low, high]: [f64; 2], least: f64) -> String {
     let share = Interval {

@@ -5,8 +5,8 @@ use nodewise_machine::NodeId;
 use nodewise_profile::{FirstTouch, ObjectId, Profile};
 use std::collections::BTreeMap;
 
-/// The first touch of each page of a histogram, `None` where none was recorded. A large page is
-/// taken whole by the earliest touch inside it: by slice, then by address.
+/// The first touch of each page of a histogram, `None` where none was recorded. For a large page it is the earliest
+/// touch of any base page inside it, by slice, then by address.
 #[must_use]
 pub fn first_touches<'p>(profile: &'p Profile, histogram: &Histogram) -> Vec<Option<&'p FirstTouch>> {
     let size = 1 << histogram.shift;
@@ -27,8 +27,8 @@ pub fn first_touches<'p>(profile: &'p Profile, histogram: &Histogram) -> Vec<Opt
     histogram.pages.iter().map(|p| p.0).map(first_touch).collect()
 }
 
-/// The node of each page of a histogram under first touch; where none was recorded, the node with
-/// the most accesses.
+/// The node of each page of a histogram under first touch; for pages without a recorded first touch, the node with the
+/// most accesses.
 #[must_use]
 pub fn first_touch_nodes(
     profile: &Profile,
@@ -45,13 +45,13 @@ pub fn first_touch_nodes(
     touches.into_iter().enumerate().map(node).collect()
 }
 
-/// Of each object, the pages that were touched first while watched and are not in the histogram.
+/// For each object, the number of pages whose first touch was recorded but that are not in the histogram.
 pub(crate) fn unseen(profile: &Profile, histogram: &Histogram) -> BTreeMap<ObjectId, u64> {
     let mut unseen = BTreeMap::new();
     let mut next = 0;
     for touch in &profile.first_touches {
         let large = |page: u64| page >> histogram.shift;
-        // Rows ascend, and several may lie in one large page.
+        // Rows ascend by page, and several may lie in one large page, which counts once.
         let (first, end) = (
             large(touch.page.0).max(next),
             large(touch.page.0.saturating_add(u64::from(touch.len.max(1)) - 1)) + 1,

@@ -37,7 +37,7 @@ pub(crate) fn thread_per_node(nodes: u32) -> Affinity {
     }
 }
 
-/// Pages 0, 1, … of one object with these reads by thread 0, 1, …; zeros leave no cell.
+/// Pages 0, 1, … of one object. `pages[p][t]` is the number of reads of page p by thread t; a zero makes no cell.
 pub(crate) fn histogram(pages: &[Vec<u64>]) -> Histogram {
     let mut out = Histogram::empty(pages.iter().map(Vec::len).max().unwrap_or(0), 0);
     for (page, reads) in pages.iter().enumerate() {

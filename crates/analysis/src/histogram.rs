@@ -22,7 +22,7 @@ impl Entry {
         self.reads + self.writes
     }
 
-    /// Adds another cell's counts.
+    /// Adds the counts of another cell.
     pub(crate) fn absorb(&mut self, other: &Self) {
         self.reads += other.reads;
         self.writes += other.writes;
@@ -30,7 +30,7 @@ impl Entry {
     }
 }
 
-/// Sorts cells by thread and sums those of one thread.
+/// Sorts cells by thread, and adds up those of the same thread.
 pub(crate) fn sum_by_thread(cells: &mut Vec<Entry>) {
     cells.sort_unstable_by_key(|e| e.thread);
     cells.dedup_by(|next, kept| {
@@ -49,9 +49,9 @@ pub struct Histogram {
     pub shift: u32,
     /// First base page of each page, ascending.
     pub pages: Vec<PageNumber>,
-    /// Owner of each page: the object that covers most of it.
+    /// The object of each page: the one that covers most of it.
     pub objects: Vec<ObjectId>,
-    /// `entries[offsets[i]..offsets[i + 1]]` belong to page `i`; one longer than `pages`.
+    /// The cells of page `i` are `entries[offsets[i]..offsets[i + 1]]`, so there is one offset more than pages.
     pub offsets: Vec<u64>,
     /// Cells of all pages in the order of `pages`, ascending by thread within a page.
     pub entries: Vec<Entry>,
@@ -62,7 +62,7 @@ pub struct Histogram {
 /// One page of a [`Histogram`].
 #[derive(Clone, Copy, Debug)]
 pub struct PageView<'a> {
-    /// Position in the histogram, and in every mapping made from it.
+    /// Index in the histogram, and in every mapping made from it.
     pub index: usize,
     /// Number of the first base page (4 KiB) in it.
     pub page: PageNumber,
@@ -92,7 +92,7 @@ impl Histogram {
         }
     }
 
-    /// Appends a page above all others; `entries` ascend by thread.
+    /// Appends a page above all others; `entries` must ascend by thread.
     pub(crate) fn push(&mut self, page: PageNumber, object: ObjectId, entries: &[Entry]) {
         self.pages.push(page);
         self.objects.push(object);
@@ -100,7 +100,7 @@ impl Histogram {
         self.offsets.push(self.entries.len() as u64);
     }
 
-    /// Appends pages above all there are.
+    /// Appends a histogram whose pages are all above those of this one.
     pub(crate) fn append(&mut self, more: &Self) {
         let before = self.entries.len() as u64;
         self.pages.extend_from_slice(&more.pages);
@@ -109,7 +109,7 @@ impl Histogram {
         self.offsets.extend(more.offsets[1..].iter().map(|o| before + o));
     }
 
-    /// Begins anew, with base pages.
+    /// Removes all pages, and resets the page size to base pages.
     pub(crate) fn clear(&mut self) {
         self.pages.clear();
         self.objects.clear();
@@ -123,8 +123,8 @@ impl Histogram {
         (0..self.len()).map(|i| self.page(i))
     }
 
-    /// The index of the first page not below `page`, at `from` or later: a search whose cost grows
-    /// with the distance only, so that walking along another histogram is linear.
+    /// The index of the first page not below `page`, searched from index `from` on. The cost grows with the distance
+    /// only, so that walking along another histogram takes linear time.
     pub(crate) fn seek(&self, from: usize, page: PageNumber) -> usize {
         let mut step = 1;
         while self.pages.get(from + step - 1).is_some_and(|p| *p < page) {
@@ -140,16 +140,16 @@ impl Histogram {
         BASE_PAGE_SIZE << self.shift
     }
 
-    /// The histogram of base pages at a coarser page size; each large page belongs to the object
-    /// that covers most of it.
+    /// Merges the base pages of a histogram into larger pages; each large page belongs to the object that covers most
+    /// of it.
     #[must_use]
     pub fn coarsened(mut self, shift: u32) -> Self {
         self.coarsen(shift);
         self
     }
 
-    /// As [`Histogram::coarsened`]. Large pages are written over the base pages that they are made of: there are
-    /// no more of them, nor of their cells.
+    /// [`Histogram::coarsened`] in place. Large pages overwrite the base pages that they consist of: there are never
+    /// more of them, nor of their cells.
     pub(crate) fn coarsen(&mut self, shift: u32) {
         if shift == self.shift {
             return;
@@ -214,11 +214,11 @@ impl Histogram {
     }
 }
 
-/// The object that occurs most often; the first of equals.
+/// The object that occurs most often; of tied ones, the first.
 fn owner(objects: &[ObjectId]) -> ObjectId {
     let mut best = (objects[0], 0);
     for stretch in objects.chunk_by(|a, b| a == b) {
-        // Objects are contiguous, so a stretch is all of an object's part of the page.
+        // An object's pages are contiguous, so a stretch is all of its pages inside the large page.
         if stretch.len() > best.1 {
             best = (stretch[0], stretch.len());
         }

@@ -3,7 +3,7 @@
 /// The 97.5 % quantile of the normal distribution: two-sided 95 %.
 pub(crate) const Z: f64 = 1.959_964;
 
-/// A bound this many per cent from the end of what is possible says nothing worth a word.
+/// Bounds within this many per cent of the smallest or largest possible value are not worth stating.
 const NOTHING: f64 = 5.0;
 
 /// A share with its two-sided 95 % confidence interval.
@@ -34,8 +34,8 @@ impl Interval {
         }
     }
 
-    /// In words, at whole per cents rounded outwards, of a share that cannot be below `least`: what nothing is
-    /// known of is said so.
+    /// The interval in words, in whole per cents rounded outwards, for a share that cannot be below `least`. Says so if
+    /// the bounds exclude nothing.
     #[must_use]
     pub fn words(self, least: f64) -> String {
         let known = self.bounds_in_words(least);
@@ -55,13 +55,13 @@ impl Interval {
         }
     }
 
-    /// The same share of something else, of which each unit that is not counted may weigh up to `factor`
-    /// times as much or as little as one that is: the odds of the bounds are divided and multiplied by it.
+    /// The interval if each unit outside the share may weigh up to `factor` times as much or as little as one inside
+    /// it: divides the odds of the lower bound by `factor` and multiplies those of the upper bound.
     ///
-    /// For a mean of shares this is cautious (Jensen): what the odds are divided by makes a convex
-    /// function of the share, what they are multiplied by a concave one.
+    /// For a mean of shares these bounds are conservative (Jensen's inequality): the share is a convex function of
+    /// itself with divided odds, and a concave one with multiplied odds.
     #[must_use]
-    pub fn weighed(self, factor: f64) -> Self {
+    pub fn with_scaled_odds(self, factor: f64) -> Self {
         let scaled = |share: f64, odds: f64| share * odds / (share * odds + (1.0 - share));
         Self {
             low: scaled(self.low, 1.0 / factor).min(self.low),
@@ -70,9 +70,9 @@ impl Interval {
         }
     }
 
-    /// The interval of a mean in which an unknown part `of` the terms may contribute anything from 0 to 1.
+    /// The interval of a mean in which an unknown fraction `of` of the terms may contribute anything from 0 to 1.
     #[must_use]
-    pub fn loosened(self, of: f64) -> Self {
+    pub fn widened_by_unknown(self, of: f64) -> Self {
         Self {
             low: (self.low - of).max(0.0),
             value: self.value,
@@ -80,7 +80,7 @@ impl Interval {
         }
     }
 
-    /// Cut at a bound that no value is below.
+    /// The interval with its lower bound raised to a value that no share can be below.
     #[must_use]
     pub fn at_least(self, least: f64) -> Self {
         Self {
@@ -91,9 +91,9 @@ impl Interval {
     }
 }
 
-/// How many independent samples tell as much of a mean share as dependent ones whose mean has this variance
-/// (Kish's design effect), for a [`Interval::wilson`] interval: Korn and Graubard's 1998 interval for clustered
-/// shares. `most` is the number where nothing varies, which alone is no certainty.
+/// The number of independent samples that would tell as much about a mean share as dependent samples whose mean has
+/// this variance (Kish's design effect). With [`Interval::wilson`] it gives Korn and Graubard's 1998 interval for
+/// clustered shares. `most` is an upper limit: the result if nothing varies, which is no proof of certainty.
 pub(crate) fn effective_samples(mean: f64, variance: f64, most: f64) -> f64 {
     match variance > 0.0 {
         true => (mean * (1.0 - mean) / variance).min(most),
@@ -101,7 +101,8 @@ pub(crate) fn effective_samples(mean: f64, variance: f64, most: f64) -> f64 {
     }
 }
 
-/// The variance of the mean of clusters of equal size; few of them pay by Student's t. 0 of one, which says nothing.
+/// The variance of the mean of clusters of equal size, increased by Student's t for few clusters. 0 for a single
+/// cluster, which shows no variance.
 pub(crate) fn between(means: &[f64]) -> f64 {
     let clusters = means.len() as f64;
     if means.len() < 2 {
@@ -113,8 +114,8 @@ pub(crate) fn between(means: &[f64]) -> f64 {
     squares / (clusters * (clusters - 1.0)) * student * student
 }
 
-/// The 97.5 % quantile of Student's t: the first terms of its expansion about the normal's (Fisher and
-/// Cornish 1960); less than 2 % short from 4 degrees of freedom on.
+/// The 97.5 % quantile of Student's t, by the first terms of its expansion about the normal quantile (Fisher and
+/// Cornish 1960). Less than 2 % too small from 4 degrees of freedom on.
 pub(crate) fn student(freedom: f64) -> f64 {
     Z + (Z.powi(3) + Z) / (4.0 * freedom)
         + (5.0 * Z.powi(5) + 16.0 * Z.powi(3) + 3.0 * Z) / (96.0 * freedom * freedom)
@@ -127,7 +128,7 @@ mod tests {
 
     #[test]
     fn the_interval_is_wilsons() {
-        // 8 of 10: (0.8 + 0.1921 ± √(0.8·0.2·0.3841 + 0.0369)) / 1.3841, as tables give it.
+        // 8 of 10: (0.8 + 0.1921 ± √(0.8·0.2·0.3841 + 0.0369)) / 1.3841, as published tables have it.
         let interval = Interval::wilson(0.8, 10.0);
         assert!(
             (interval.low - 0.490).abs() < 1e-3 && (interval.high - 0.943).abs() < 1e-3,
@@ -153,7 +154,8 @@ mod tests {
 
     #[test]
     fn clusters_count_by_their_spread() {
-        // Variance of the mean 0.1 / (5 · 4) = 0.005: 0.25 / 0.005 before Student's t.
+        // The variance of the mean is 0.1 / (5 · 4) = 0.005, so 0.25 / 0.005 samples before the correction by Student's
+        // t.
         let means = [0.3, 0.4, 0.5, 0.6, 0.7];
         let five = effective_samples(0.5, between(&means), 1e9);
         assert!(
@@ -189,22 +191,22 @@ mod tests {
             let samples = f64::from(hits + misses);
             let share = f64::from(hits) / samples;
             let (few, many) = (Interval::wilson(share, samples), Interval::wilson(share, samples * f64::from(more)));
-            for i in [few, many, few.weighed(3.0), many.weighed(3.0)] {
+            for i in [few, many, few.with_scaled_odds(3.0), many.with_scaled_odds(3.0)] {
                 prop_assert!(0.0 <= i.low && i.low <= i.value && i.value <= i.high && i.high <= 1.0, "{:?}", i);
             }
             prop_assert!(many.high - many.low < few.high - few.low);
         }
 
-        /// Whatever each page's share and weights, the mean of the weighed shares is held.
+        /// For any shares and weights of the pages, the interval of the mean contains the mean of the weighted shares.
         #[test]
         fn a_mean_of_weighed_shares_is_within_the_weighed_mean(
             pages in proptest::collection::vec((0.0f64..=1.0, -1.0f64..=1.0), 1..40), factor in 1.0f64..20.0,
         ) {
             let count = pages.len() as f64;
             let mean = pages.iter().map(|p| p.0).sum::<f64>() / count;
-            let weighed = pages.iter().map(|(p, w)| p / (p + (1.0 - p) * factor.powf(*w))).sum::<f64>() / count;
-            let bounds = Interval { low: mean, value: mean, high: mean }.weighed(factor);
-            prop_assert!(bounds.low - 1e-12 <= weighed && weighed <= bounds.high + 1e-12, "{} outside {:?}", weighed, bounds);
+            let with_scaled_odds = pages.iter().map(|(p, w)| p / (p + (1.0 - p) * factor.powf(*w))).sum::<f64>() / count;
+            let bounds = Interval { low: mean, value: mean, high: mean }.with_scaled_odds(factor);
+            prop_assert!(bounds.low - 1e-12 <= with_scaled_odds && with_scaled_odds <= bounds.high + 1e-12, "{} outside {:?}", with_scaled_odds, bounds);
         }
     }
 }

@@ -1,9 +1,9 @@
 //! Analysis of access counts: histograms, metrics, sharing and patterns.
 //!
-//! **Purpose.** From a stream of accesses to the page × thread histogram, and from that, under an
-//! affinity and a mapping, to the figures of Diener et al. II and Majo & Gross 3.1.
+//! **Purpose.** Turns a stream of accesses into the page × thread histogram, and that, under an affinity and a mapping,
+//! into the figures of Diener et al. II and Majo & Gross 3.1.
 //!
-//! **Constraints.** Pure; linear in rows. Whoever looks at rows is a [`Visitor`], and all that are ready at the same
+//! **Constraints.** Pure; linear in rows. A consumer of rows is a [`Visitor`]; all consumers that are ready at the same
 //! time share one pass ([`read`]).
 //!
 //! **Non-goals.** Deciding anything (see `nodewise-placement`), predicting time (`-simulation`).

@@ -1,21 +1,22 @@
 //! Sums of histograms of equal page size, in little more memory than the sum takes.
 //!
-//! Additions are buffered until they are an eighth of the sum, then merged into it in place, from the last page down. So
-//! each cell of the sum is moved a bounded number of times for each cell added, and there is never a second copy.
+//! Additions are buffered until they have an eighth of the sum's cells, then merged into the sum in place, from the
+//! last page down. So a merge moves at most about eight cells of the sum for each cell added, and there is never a
+//! second copy of the sum.
 
 use crate::histogram::sum_by_thread;
 use crate::{Entry, Histogram};
 use std::ops::Range;
 
-/// What waits is merged once it has this part of the sum's cells …
+/// Buffered additions are merged when they have this part of the sum's cells …
 const SHARE: usize = 8;
-/// … and this many at least.
+/// … and at least this many cells.
 const FEW: usize = 1 << 16;
 
 /// A running sum of histograms of base pages.
 pub(crate) struct Merger {
     whole: Histogram,
-    /// What waits: sizes descend, each is more than twice the next, but for the last.
+    /// Buffered additions. Each has more than twice as many cells as the next one, except the last.
     parts: Vec<Histogram>,
     waiting: usize,
 }
@@ -59,7 +60,7 @@ impl Merger {
         self.waiting = 0;
     }
 
-    /// Merges the last two parts as long as that is to be done.
+    /// Merges the last two buffered parts as long as `is_due` says so.
     fn settle(&mut self, is_due: fn(&Histogram, &Histogram) -> bool) {
         while let [.., a, b] = self.parts.as_slice()
             && is_due(a, b)
@@ -72,7 +73,7 @@ impl Merger {
 }
 
 impl Histogram {
-    /// Adds the counts of another, of the same page size. Pages that both have stay their own object's.
+    /// Adds the counts of another histogram of the same page size. A page that both have keeps its object in `self`.
     pub(crate) fn absorb(&mut self, other: &Self) {
         if self.pages.last() < other.pages.first() {
             return self.append(other);
@@ -107,7 +108,7 @@ impl Histogram {
         }
     }
 
-    /// How many pages and cells another has that are not here.
+    /// Number of pages, and of cells, that only the other histogram has.
     fn more_with(&self, other: &Self) -> (usize, usize) {
         let (mut at, mut pages, mut cells) = (0, 0, 0);
         for page in other.iter() {
@@ -126,7 +127,8 @@ impl Histogram {
         (pages, cells)
     }
 
-    /// Where a page's cells begin that is yet to be moved, or where the gap does.
+    /// Index at which the cells of a page begin that has not been moved yet; for the page behind the last of these, the
+    /// beginning of the gap.
     fn cell_of(&self, page: usize, gap: &Gap) -> usize {
         match page == gap.pages.start {
             true => gap.cells.start,
@@ -134,7 +136,7 @@ impl Histogram {
         }
     }
 
-    /// Moves the pages from `first` up to the gap to its end.
+    /// Moves the pages from `first` up to the gap to the end of the gap.
     fn move_up(&mut self, gap: &mut Gap, first: usize) {
         let begin = self.cell_of(first, gap);
         let (pages, cells) = (gap.pages.len(), gap.cells.len());
@@ -153,13 +155,13 @@ impl Histogram {
     }
 }
 
-/// Room between what is yet to be moved and what has its place.
+/// Free space between pages that have not been moved yet and pages that are in their final position.
 struct Gap {
     pages: Range<usize>,
     cells: Range<usize>,
 }
 
-/// The index of the first page not below `page`: the cost grows with the distance from the end.
+/// Index of the first page that is not below `page`. The cost grows with the distance from the end.
 fn seek_back<T: Ord>(pages: &[T], page: &T) -> usize {
     let mut step = 1;
     while pages.len() >= step && pages[pages.len() - step] >= *page {

@@ -6,9 +6,9 @@ use nodewise_profile::{ObjectId, ObjectKind, Profile};
 use rayon::prelude::*;
 use std::collections::BTreeMap;
 
-/// Sums over pages from which every figure follows; sums of disjoint sets of pages add up.
+/// Sums over pages from which every figure follows; the sums of disjoint sets of pages can be added.
 ///
-/// Exclusivity and sharing depend on the affinity alone, the rest on affinity and mapping.
+/// Exclusivity and sharing depend on the affinity alone, all other figures on affinity and mapping.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Metrics {
     /// Pages with recorded accesses.
@@ -19,7 +19,7 @@ pub struct Metrics {
     pub writes: u64,
     /// Cache lines of traffic (see [`nodewise_profile::Access::lines`]).
     pub lines: u64,
-    /// Accesses by the node that accesses the page most: the numerator of equation 2.
+    /// Accesses by the node that accesses each page most: the numerator of equation 2.
     pub exclusive: u64,
     /// Accesses from the page's home node.
     pub local: u64,
@@ -36,7 +36,7 @@ pub struct Metrics {
 }
 
 impl Metrics {
-    /// No pages, on a machine with this many nodes.
+    /// The sums over no pages, on a machine with `nodes` nodes.
     #[must_use]
     pub fn none(nodes: usize) -> Self {
         Self {
@@ -91,7 +91,7 @@ impl Metrics {
         fraction(self.local, self.accesses())
     }
 
-    /// The class that most accesses fall in: an object's sharing in one word.
+    /// The class with most accesses: an object's sharing in one word.
     #[must_use]
     pub fn sharing(&self) -> SharingClass {
         SharingClass::ALL
@@ -101,7 +101,7 @@ impl Metrics {
             .expect("four classes")
     }
 
-    /// Adds the sums of other pages.
+    /// Adds the sums over other pages.
     pub fn absorb(&mut self, other: &Self) {
         self.pages += other.pages;
         self.reads += other.reads;
@@ -276,7 +276,7 @@ mod tests {
 
     #[test]
     fn a_worked_example() {
-        // Page 0: 6 accesses from node 0, 2 from node 1; page 1: 1 and 3. Both at home on node 0.
+        // Page 0: 6 accesses from node 0, 2 from node 1; page 1: 1 and 3. Both pages are on node 0.
         let m = program(&[vec![6, 2], vec![1, 3]], &[0, 0]);
         assert_eq!(m.application_exclusivity(), 9.0 / 12.0);
         assert_eq!(m.local_fraction(), 7.0 / 12.0);

@@ -1,27 +1,27 @@
 //! Statistics of the page moves of a recording.
 //!
-//! A move is counted page by page, and as Tao et al. count (Table 1): what it is to its page says [`MoveKind`]; an
-//! *incorrect* one takes it from the node that used it most.
+//! Moves are counted page by page, as Tao et al. count them (Table 1): [`MoveKind`] classifies a move by the page's
+//! earlier moves; an *incorrect* move takes a page from the node that used it most.
 
 use nodewise_profile::{Migration, MoveKind, Mover, ObjectId, PageNumber, Profile};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Moves of pages, counted.
+/// Counts of page moves.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MoveCounts {
-    /// Pages moved by policies of ours, a page once for each move.
+    /// Pages moved by policies of ours; a page counts once for each of its moves.
     pub ours: u64,
-    /// Pages moved by the kernel's own balancing, likewise.
+    /// Pages moved by the kernel's own balancing, counted in the same way.
     pub kernel: u64,
-    /// Pages found moved, but neither by us nor, by its own count, by the kernel.
+    /// Pages found moved that, by their own counts, neither we nor the kernel moved.
     pub others: u64,
-    /// Pages that moved at all.
+    /// Number of distinct pages that moved.
     pub pages: u64,
     /// Moves back to the node just left.
     pub ping_pongs: u64,
-    /// Second and later moves to yet another node.
+    /// Second and later moves that do not go back to the node just left.
     pub multiple: u64,
-    /// Moves of ours from the node that used the page most, where the policy's record says so.
+    /// Moves of ours from the node that used the page most, as far as the policy recorded both counts.
     pub incorrect: u64,
     /// Moves of ours whose record has both counts.
     pub judged: u64,
@@ -40,7 +40,7 @@ impl MoveCounts {
     }
 }
 
-/// The homes over time of neighbouring pages that always moved together.
+/// The homes over time of neighbouring pages that have the same moves.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Journey {
     /// Number of the first base page.
@@ -56,13 +56,13 @@ pub struct Journey {
 }
 
 impl Journey {
-    /// Times (ns) and target nodes of their moves.
+    /// Time (ns) and target node of each move.
     pub fn stays<'a>(&'a self, profile: &'a Profile) -> impl DoubleEndedIterator<Item = (u64, u16)> + 'a {
         let at = |&i: &u32| &profile.migrations[i as usize];
         self.moves.iter().map(at).map(|m| (m.time_ns, m.to))
     }
 
-    /// What each of their moves is to them, in the same order.
+    /// The kind of each move, in the same order.
     pub fn kinds<'a>(&'a self, profile: &'a Profile) -> impl Iterator<Item = MoveKind> + 'a {
         let at = |&i: &u32| &profile.migrations[i as usize];
         let mut left = None;
@@ -124,7 +124,7 @@ pub struct Moves {
 }
 
 impl Moves {
-    /// Counts a recording's moves. Linear in moved pages, but for a sort.
+    /// Counts the moves of a recording. Takes time linear in the number of moves, except for a sort.
     #[must_use]
     pub fn of(profile: &Profile) -> Self {
         let mut moves = Self {
@@ -149,7 +149,7 @@ impl Moves {
         moves
     }
 
-    /// What each of the profile's moves is to the first of its pages.
+    /// The kind of each of the profile's moves, for the first page of the move.
     #[must_use]
     pub fn kinds(&self, profile: &Profile) -> Vec<MoveKind> {
         let mut kinds = vec![MoveKind::First; profile.migrations.len()];
@@ -174,9 +174,9 @@ impl Moves {
     }
 }
 
-/// Moved pages with their moves in order; neighbours that share object and moves are one.
+/// The journeys of all moved pages; neighbouring pages of one object that have the same moves form one journey.
 ///
-/// A sweep over the ends of moves: what it takes grows with their number, not with how many pages they say they move.
+/// Sweeps over the ends of moves, so that the cost depends on their number, not on the number of pages that they cover.
 fn journeys(migrations: &[Migration]) -> Vec<Journey> {
     let ends = |(i, m): (u32, &Migration)| [(m.page, i), (m.page.offset(m.len.into()), i)];
     let mut ends: Vec<(PageNumber, u32)> = (0u32..).zip(migrations).flat_map(ends).collect();
@@ -203,7 +203,7 @@ fn journeys(migrations: &[Migration]) -> Vec<Journey> {
             }),
         }
         for (_, i) in ends {
-            // The first end of a move begins it, the second ends it.
+            // The first end of a move begins it, the second one ends it.
             if !active.remove(i) {
                 active.insert(*i);
             }
@@ -308,7 +308,7 @@ mod tests {
     }
 
     proptest! {
-        /// As counted one page at a time.
+        /// Compares with a count that goes page by page.
         #[test]
         fn journeys_are_those_of_each_page(moves in proptest::collection::vec((0u64..30, 1u32..9, 0u16..4, 1u16..4), 0..40)) {
             let migrations: Vec<_> = (0u64..).zip(&moves).map(|(t, &(page, len, from, by))| moved(t, page, len, from, (from + by) % 4)).collect();

@@ -3,7 +3,7 @@
 use crate::{Affinity, Entry};
 use nodewise_machine::NodeId;
 
-/// Accesses to one page from each node; reused from page to page.
+/// Accesses to one page from each node. One value is reused for all pages.
 #[derive(Clone, Debug)]
 pub struct NodeCounts {
     counts: Vec<u64>,
@@ -13,7 +13,7 @@ pub struct NodeCounts {
 }
 
 impl NodeCounts {
-    /// For a machine with this many nodes.
+    /// Counters for a machine with `nodes` nodes.
     #[must_use]
     pub fn new(nodes: usize) -> Self {
         Self {
@@ -24,7 +24,7 @@ impl NodeCounts {
         }
     }
 
-    /// Replaces the counts by those of a page.
+    /// Replaces the counts by those of a page with these cells.
     pub fn load(&mut self, entries: &[Entry], affinity: &Affinity) -> &Self {
         for node in self.touched.drain(..) {
             self.counts[node.index()] = 0;
@@ -73,7 +73,8 @@ impl NodeCounts {
         self.threads
     }
 
-    /// maxnode(p) of equation 7 and its accesses: the lowest-numbered of equals, node 0 of none.
+    /// maxnode(p) of equation 7 and its number of accesses; of tied nodes the one with the lowest number, node 0 if
+    /// there are no accesses.
     #[must_use]
     pub fn dominant(&self) -> (NodeId, u64) {
         let mut best = (NodeId(0), 0);
@@ -86,8 +87,8 @@ impl NodeCounts {
         best
     }
 
-    /// E_Page of Diener et al., equation 1: between 1/N and 1. A page without accesses has 1: a
-    /// single node could hold it at no cost.
+    /// E_Page of Diener et al., equation 1: between 1/N and 1. 1 for a page without accesses, which any single node can
+    /// hold at no cost.
     #[must_use]
     pub fn exclusivity(&self) -> f64 {
         match self.total() {

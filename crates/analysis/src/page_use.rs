@@ -5,8 +5,8 @@
 //! are, from 1 (one owner) to 0 (all threads alike); see Mardia and Jupp, *Directional Statistics*, 2.2. Sums over
 //! slices can be taken in any order, and patterns of blocks that restart at the first thread are continuous.
 //!
-//! A region may have several loops. Accesses that agree with a static block distribution (x-wise) are summed separately,
-//! so that a second pattern can be recognised.
+//! A region may have several loops. Accesses that agree with a static block distribution (x-wise) are summed
+//! separately, so that a second pattern can be recognised.
 
 use crate::region_sums::RegionSums;
 use crate::visitor::Visitor;
@@ -16,13 +16,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::f64::consts::TAU;
 use std::rc::Rc;
 
-/// A region with a smaller share of an object's accesses says nothing about it.
+/// A region that makes a smaller share of an object's accesses gets no map.
 const WORTH_A_MAP: f64 = 0.01;
-/// Regions of one object that are mapped, the busiest ones: they bound the memory.
+/// Largest number of regions per object that get a map, the busiest ones first. Bounds the memory.
 const MAPS: usize = 16;
 
-/// How far, in threads, a page in the middle of a thread's block may lie from its border and still
-/// count as in it.
+/// Tolerance, in threads, at the border of a thread's block: the middle of a page may lie this far outside and still
+/// count as in the block.
 const BORDER: f64 = 0.15;
 
 /// Accesses to one page in one region.
@@ -32,7 +32,7 @@ pub(crate) struct PageUse {
     pub writes: f32,
     pub lines: f32,
     arrow: [f32; 2],
-    /// Accesses by the threads that blocks in order give the page to, and their arrow.
+    /// Accesses by the threads to which a static block distribution gives the page, and the sum of their vectors.
     in_block: f32,
     block_arrow: [f32; 2],
 }
@@ -51,7 +51,7 @@ impl PageUse {
         }
     }
 
-    /// The accesses by the threads that blocks in order give the page to, and all others.
+    /// The accesses by the threads to which a static block distribution gives the page, and all other accesses.
     pub fn peeled(&self) -> [Self; 2] {
         let part = |accesses: f32, arrow| Self {
             accesses,
@@ -60,7 +60,7 @@ impl PageUse {
         };
         let [a, b] = [0, 1].map(|i| self.arrow[i] - self.block_arrow[i]);
         let rest = self.accesses - self.in_block;
-        // A remainder due to rounding is attributed to no thread.
+        // Rounding errors of the subtraction are not accesses of any thread.
         let rest = if rest > 1e-3 * self.accesses { rest } else { 0.0 };
         [part(self.in_block, self.block_arrow), part(rest, [a, b])]
     }
@@ -118,7 +118,8 @@ impl RegionThreads {
         }
     }
 
-    /// Whether blocks in order give a page, `at` of 1 of the way through, to a thread.
+    /// Whether a static block distribution gives a page to a thread; `at` is the page's relative position in the
+    /// object, 0 to 1.
     fn is_in_block(&self, thread: ThreadId, at: f64) -> bool {
         let middle = self
             .ranks
@@ -140,7 +141,7 @@ pub(crate) struct PageMap {
     pub team: Rc<RegionThreads>,
     /// Index in the histogram of the first of `pages`.
     pub first: usize,
-    /// The object's pages of the histogram; no accesses where the region did not come.
+    /// The object's pages in the histogram; without accesses where the region did not use them.
     pub pages: Vec<PageUse>,
     /// Page size as in the histogram.
     pub shift: u32,
@@ -151,9 +152,9 @@ pub(crate) struct PageMap {
 pub(crate) struct Maps<'a> {
     pub histogram: &'a Histogram,
     maps: Vec<PageMap>,
-    /// By object: its regions, and where their maps are.
+    /// For each object, its regions and the indices of their maps.
     found: Vec<Vec<(RegionId, usize)>>,
-    /// Where in the histogram the last row began: the next is near.
+    /// Index in the histogram at which the last row began: the next row is near.
     at: usize,
 }
 
@@ -205,7 +206,7 @@ fn teams(profile: &Profile, sums: &RegionSums) -> BTreeMap<RegionId, Rc<RegionTh
         .collect()
 }
 
-/// The regions of an object that make [`WORTH_A_MAP`] of its accesses, at most [`MAPS`].
+/// The regions that make at least [`WORTH_A_MAP`] of an object's accesses, at most [`MAPS`] of them.
 fn regions_worth_a_map(sums: &RegionSums, id: ObjectId, object: &Object) -> Vec<RegionId> {
     let mut regions: Vec<_> = sums.regions(id).map(|(r, cell)| (cell.accesses(), r)).collect();
     let total: u64 = regions.iter().map(|r| r.0).sum();
@@ -233,7 +234,7 @@ fn empty_map(
     }
 }
 
-/// Adds a row and says where in the histogram it begins, for the next one to search from.
+/// Adds a row. Returns its first index in the histogram, from which the search for the next row starts.
 fn add(map: &mut PageMap, histogram: &Histogram, at: usize, row: &Access) -> usize {
     let direction = map.team.direction(row.thread);
     let page = row.page.align_down(map.shift);
@@ -283,7 +284,8 @@ mod tests {
         let owned = page(&team, &[0, 0, 0, 9]);
         assert!((owned.place() * 8.0 - 3.5).abs() < 1e-5 && owned.agreement() > 0.999);
         assert!(page(&team, &[5; 8]).agreement() < 1e-6);
-        // The last thread's block and the first one's, on one page: between them, not in the middle.
+        // The last thread's block and the first thread's share a page: its position is between them, not in the middle
+        // of the circle.
         let seam = page(&team, &[4, 0, 0, 0, 0, 0, 0, 4]);
         assert!((seam.place() + 0.5).fract() - 0.5 < 1e-5 && seam.agreement() > 0.9);
     }

@@ -1,8 +1,8 @@
 //! Recognises how a region's threads divide an object's pages (Majo & Gross 3.1).
 //!
-//! Pages with a concentrated thread direction (see `page_use`) are visited in address order. Blocks in thread order go
-//! around the circle once (x-wise), repeated blocks once per part (y-wise, z-wise, strided); irregular assignments go back
-//! and forth.
+//! Pages whose accesses have a clear mean direction among the threads (see `page_use`) are visited in address order.
+//! Blocks in thread order go around the circle once (x-wise), repeated blocks once per repetition (y-wise, z-wise,
+//! strided); irregular assignments go back and forth.
 
 use crate::page_use::{PageMap, PageUse};
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,30 +12,30 @@ use std::collections::{BTreeMap, BTreeSet};
 pub enum Pattern {
     /// One thread uses it.
     OneThread,
-    /// Contiguous blocks, one a thread, in order: the first dimension is dealt.
+    /// Contiguous blocks, one per thread, in thread order: the first dimension is distributed.
     XWise,
-    /// Contiguous blocks, one a thread, in another order than the threads': shifted, by arrival, or counting
-    /// down with too few threads to tell it from those.
+    /// Contiguous blocks, one per thread, not in thread order: rotated, by arrival, or descending with too few threads
+    /// to exclude the other two.
     Blocks,
-    /// The same blocks again in each row of a matrix: the second dimension is dealt.
+    /// The same sequence of blocks in each row of a matrix: the second dimension is distributed.
     YWise,
-    /// Blocks inside y-wise blocks, or inside every page: the innermost dimension is dealt.
+    /// Blocks inside y-wise blocks, or inside every page: the innermost dimension is distributed.
     ZWise,
-    /// Chunks to each thread in turn, as a cyclic schedule deals them, or columns of what nothing shows to be a matrix.
+    /// Chunks assigned to the threads in turn, as by a cyclic schedule, or columns of an object that is not known to be
+    /// a matrix.
     Strided,
-    /// Blocks that begin again like y-wise ones, but with other owners further on: what the schedule
-    /// block-exclusive makes.
+    /// Blocks that repeat like y-wise ones, but with other owners in later rows: the result of the block-exclusive
+    /// schedule.
     BlockExclusive,
-    /// Pages have owners, in no order that a schedule would give.
+    /// Pages have owners, but in an order that no schedule produces.
     Irregular,
     /// All threads sweep all pages, and hardly write: the read-only form of [`Pattern::Uniform`].
     ReadShared,
-    /// All threads pick words all over it, and hardly write: the read-only form of
-    /// [`Pattern::Random`].
+    /// All threads access scattered words of all pages, and hardly write: the read-only form of [`Pattern::Random`].
     Gather,
     /// All threads sweep all pages.
     Uniform,
-    /// All threads pick words all over it.
+    /// All threads access scattered words of all pages.
     Random,
 }
 
@@ -59,7 +59,7 @@ impl Pattern {
         }
     }
 
-    /// The dimension that is dealt, counted from 0; `None` where that is not what the pattern says.
+    /// The dimension that is distributed over the threads, counted from 0; `None` for patterns that imply none.
     #[must_use]
     pub fn dimension(self) -> Option<usize> {
         match self {
@@ -71,76 +71,83 @@ impl Pattern {
     }
 }
 
-/// Pages whose accesses agree this much have a place; so do those of half a team side by side, and
-/// those of which one of many threads makes 70 %.
+/// Smallest agreement of a page that has a place among the threads. A page used evenly by half of the threads, side by
+/// side, reaches it, and so does one of which one of many threads makes 70 % of the accesses.
 const AGREED: f64 = 0.55;
-/// The same for two threads: one of them makes 70 %.
+/// [`AGREED`] for two threads: one of them makes 70 % of the accesses.
 const AGREED_OF_TWO: f64 = 0.4;
-/// An object is divided page by page when this share of its accesses is to pages with a place.
+/// Smallest share of accesses to pages with a place from which an object counts as divided page by page.
 const MOSTLY: f64 = 0.75;
-/// Moves of less than half a thread are borders, not steps.
+/// Changes of position by less than this, in threads, are pages at block borders, not steps to another block.
 const STEP: f64 = 0.5;
-/// Steps are in order when those forwards outweigh those backwards nine to one.
+/// Smallest net progress, as a share of all steps, of an ordered sequence. At 0.8 forward steps outweigh backward ones
+/// nine to one.
 const ORDERED: f64 = 0.8;
-/// Pages that agree this much have one owner.
+/// Smallest agreement of a page that has one owner.
 const ALONE: f64 = 0.97;
-/// Accesses a line below this: words are picked, not swept.
+/// Below this number of accesses per cache line, threads access scattered words rather than sweep the pages.
 const PICKED: f64 = 3.0;
-/// Written less than this share, an object counts as read-only in the region.
+/// If less than this share of a region's accesses to an object are writes, the object counts as read-only there.
 pub(crate) const HARDLY_WRITTEN: f64 = 0.1;
-/// Blocks that begin again have the same owners in all parts when arrows at the same place in them
-/// agree this much. A Latin square of N nodes reaches sin(π / N) · N / π at most: 0.64, 0.83, 0.90.
+/// Smallest agreement, at equal positions within all repetitions, from which repeated blocks have the same owners in
+/// each repetition. A Latin square of N nodes reaches at most sin(π / N) · N / π: 0.64, 0.83, 0.90 for N = 2, 3, 4.
 const SAME_OWNERS: f64 = 0.93;
-/// Places in a part that are told apart, at most; fewer where that would leave less than eight pages each.
+/// Largest number of positions within a repetition that are compared. By default there is one for eight pages with a
+/// place, but at least one for each page of a repetition.
 const PLACES: usize = 512;
-/// A loop of its own makes this share of a region's accesses, beyond what chance gives it.
+/// Smallest share of a region's accesses that each of two loops must make, corrected for chance.
 const OWN_LOOP: f64 = 0.15;
-/// Threads whose lines add up to less than a page and a half cannot all have swept it.
+/// If the lines of all threads add up to no more than this per page (a page and a half), they cannot all have swept it.
 const LINES_OF_A_PAGE: f64 = 96.0;
-/// Threads whose lines add up to less than half a page divide nothing: they meet on a few lines.
+/// If the lines of all threads add up to less than this per page (half a page), the threads share a few lines instead
+/// of dividing the page.
 const LINES_OF_A_SPOT: f64 = 32.0;
-/// An order that chance would give more often than once in this many cases proves no cause. Of four blocks
-/// it gives each order once in 24.
+/// An order proves its cause only if chance produces it at most once in this many cases. Four blocks have 24 orders.
 const TELLING: f64 = 20.0;
-/// Blocks descend where pages have one owner; what several share may seem to.
+/// Smallest agreement from which the order of blocks is reliable: positions of pages that several threads share may
+/// only seem to descend.
 const OWNED: f64 = 0.9;
-/// A sequence of owners that goes on forwards this many times does not do so by chance: (2/3)⁸ < 1/20.
+/// Number of blocks from which owners that always advance do not do so by chance: (2/3)⁸ < 1/20.
 const STEPS_TELL: f64 = 9.0;
-/// Owners of a Latin square of four and more go on alike in three steps of four; by chance in one of three.
+/// Smallest share of equally long steps between owners in a block-exclusive distribution. A Latin square of four or
+/// more nodes reaches three quarters; chance gives a third.
 const SAME_STEP: f64 = 2.0 / 3.0;
-/// The first block of a row has so much of the others' length; of rows there and back it is half.
+/// Smallest length of a row's first block, relative to the mean block. If rows are traversed back and forth, the first
+/// block has half of the mean length.
 const BEGINS: f64 = 0.75;
-/// A loop of its own beneath another comes to this share of the pages; neighbours come to the borders.
+/// Smallest share of the pages that each of two loops must touch. Accesses to neighbouring blocks only touch the pages
+/// at block borders.
 const EVERYWHERE: f64 = 0.6;
 
-/// What the pages of one map show.
+/// The pattern recognised in the pages of one map.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Shape {
     pub pattern: Pattern,
-    /// Parts in which blocks begin again; 1 where they do not.
+    /// Number of repetitions of the block sequence; 1 if it does not repeat.
     pub repeat: u32,
-    /// Blocks descend as threads ascend.
+    /// Whether blocks descend as threads ascend.
     pub inverse: bool,
     /// Share of the accesses that the pattern accounts for.
     pub explained: f64,
-    /// Something else than what its name says would look the same.
+    /// Whether something other than what the pattern's name says would produce the same pages.
     pub doubtful: bool,
 }
 
-/// Whether a page has a place among `threads`.
+/// Whether a page has a place among `threads` threads: its accesses are concentrated on neighbouring ones.
 pub(crate) fn is_placed(page: &PageUse, threads: usize) -> bool {
     let agreed = if threads == 2 { AGREED_OF_TWO } else { AGREED };
     page.accesses > 0.0 && page.agreement() >= agreed
 }
 
-/// Of [`PageUse::peeled`]: what blocks in order account for, and all else.
+/// Indices into the result of [`PageUse::peeled`]: accesses that blocks in thread order explain, and all other
+/// accesses.
 const BLOCKS: usize = 0;
 const REST: usize = 1;
 
-/// What the loops of a region make of an object: one shape, or x-wise and another beneath it; each with
-/// its share of the accesses and its pages. `is_loop` says whether the region is one construct: of
-/// other code the number of loops is unknown, and no schedule follows from what its threads do. Takes the map's pages:
-/// of large objects there is no room for two.
+/// The patterns that the loops of a region make in an object: a single one, or x-wise and a second one, each with its
+/// share of the accesses and its pages. `is_loop` says whether the region is one parallel construct: for other code the
+/// number of loops is unknown, and no schedule follows from what its threads do. Takes the map's pages, because a copy
+/// of a large object's pages would need too much memory.
 pub(crate) fn recognise(map: &mut PageMap, is_loop: bool) -> Vec<(Shape, f64, Vec<PageUse>)> {
     let threads = map.team.threads.len();
     let pages = std::mem::take(&mut map.pages);
@@ -149,10 +156,11 @@ pub(crate) fn recognise(map: &mut PageMap, is_loop: bool) -> Vec<(Shape, f64, Ve
     let all: f64 = pages.iter().map(|p| f64::from(p.accesses)).sum();
     let in_blocks = accesses(BLOCKS).map(f64::from).sum::<f64>() / all.max(1.0);
     let by_chance = 1.3 / threads as f64;
-    // What the other loops do in the same blocks counts with them.
+    // A second loop also accesses some of the same thread's blocks by chance: that part is added to its share.
     let beneath = (1.0 - in_blocks) / (1.0 - by_chance).max(0.1);
-    // What two or three threads do beyond their blocks is the other's, or one of both others': no pattern.
-    // Two loops meet on the pages: of blocks in another order some are a thread's own by position, too.
+    // With two or three threads, accesses outside a thread's block prove no pattern: only one or two other threads can
+    // make them. Two loops touch the same pages. A single loop with blocks in another order also has some blocks at the
+    // position of their thread, but on pages of their own.
     let touched = |accesses: &mut dyn Iterator<Item = f32>| accesses.filter(|a| *a > 0.0).count() as f64;
     let everywhere = EVERYWHERE * touched(&mut pages.iter().map(|p| p.accesses));
     let both = [BLOCKS, REST]
@@ -175,7 +183,8 @@ pub(crate) fn recognise(map: &mut PageMap, is_loop: bool) -> Vec<(Shape, f64, Ve
     vec![(whole, 1.0, pages)]
 }
 
-/// Whether blocks in one order, `times` times, are more than chance: an order of b blocks is one of b!.
+/// Whether chance is an unlikely explanation of blocks that are in the same order `times` times: b blocks have b!
+/// orders.
 fn is_telling(blocks: f64, times: f64) -> bool {
     let orders: f64 = (1..=blocks.round() as u32).map(f64::from).product();
     orders.powf(times) >= TELLING
@@ -198,7 +207,7 @@ fn shape_of(pages: &[PageUse], threads: usize, (shift, is_loop): (u32, bool)) ->
     }
     let trace = Trace::of(&owners, threads);
     let agreed = sum_agreeing(&owners) / sum(&owners, |p| p.accesses);
-    if trace.travelled == 0.0 {
+    if trace.total == 0.0 {
         return shape(
             Pattern::OneThread,
             sum_agreeing(&owners) / sum(&touched, |p| p.accesses),
@@ -213,9 +222,9 @@ fn shape_of(pages: &[PageUse], threads: usize, (shift, is_loop): (u32, bool)) ->
         _ if trace.each_once => Pattern::Blocks,
         _ if !ordered => Pattern::Irregular,
         1 => Pattern::Blocks,
-        _ => again(&trace, &placed, (agreed, rounds)),
+        _ => repeated_pattern(&trace, &placed, (agreed, rounds)),
     };
-    let inverse = trace.gone < 0.0;
+    let inverse = trace.net < 0.0;
     let counts_down = is_loop && agreed >= OWNED && is_telling(trace.blocks / f64::from(repeat), 1.0);
     let pattern = match pattern {
         Pattern::XWise | Pattern::YWise if inverse && !counts_down => Pattern::Blocks,
@@ -235,16 +244,16 @@ fn shape_of(pages: &[PageUse], threads: usize, (shift, is_loop): (u32, bool)) ->
     }
 }
 
-/// Blocks whose owners come again: the same row of them each time, or another.
-fn again(trace: &Trace, placed: &[(usize, &PageUse)], (agreed, rounds): (f64, f64)) -> Pattern {
+/// The pattern of blocks whose owners repeat, either in the same order in each row or in different orders.
+fn repeated_pattern(trace: &Trace, placed: &[(usize, &PageUse)], (agreed, rounds): (f64, f64)) -> Pattern {
     let repeat = rounds.round().max(1.0);
     let a_round = trace.blocks / repeat;
     if trace.skips(agreed) || same_owners(placed, rounds) < SAME_OWNERS {
-        // A row that differs each time is a Latin square only where chance would not go on forwards so long.
-        // Rows that are no whole number of pages differ, too: only blocks of several whole pages are cuts.
+        // Rows with different orders are a Latin square only if chance would not produce so long a sequence that
+        // advances. Rows that are not a whole number of pages differ, too, so blocks must have several whole pages.
         let cut = agreed >= OWNED && placed.len() as f64 / trace.blocks >= 2.0;
-        let square = is_telling(trace.around, 1.0) && trace.blocks >= STEPS_TELL;
-        return match cut && square && same_step(placed, trace.around) >= SAME_STEP {
+        let square = is_telling(trace.circumference, 1.0) && trace.blocks >= STEPS_TELL;
+        return match cut && square && same_step(placed, trace.circumference) >= SAME_STEP {
             true => Pattern::BlockExclusive,
             false => Pattern::Irregular,
         };
@@ -255,22 +264,22 @@ fn again(trace: &Trace, placed: &[(usize, &PageUse)], (agreed, rounds): (f64, f6
     }
 }
 
-/// Of the steps from one owner to the next, the share of those that go on by the same number of threads.
-fn same_step(placed: &[(usize, &PageUse)], around: f64) -> f64 {
+/// The share of the most frequent step, in threads, among all steps from one owner to the next.
+fn same_step(placed: &[(usize, &PageUse)], circumference: f64) -> f64 {
     let alone = placed.iter().filter(|p| p.1.agreement() >= ALONE);
-    let mut owners: Vec<u64> = alone.map(|p| (p.1.place() * around) as u64).collect();
+    let mut owners: Vec<u64> = alone.map(|p| (p.1.place() * circumference) as u64).collect();
     owners.dedup();
     let mut steps: BTreeMap<u64, usize> = BTreeMap::new();
     for pair in owners.windows(2) {
-        let step = (pair[1] + around as u64 - pair[0]) % around as u64;
+        let step = (pair[1] + circumference as u64 - pair[0]) % circumference as u64;
         *steps.entry(step).or_default() += 1;
     }
     let most = steps.values().max().copied().unwrap_or(0);
     most as f64 / owners.len().saturating_sub(1).max(1) as f64
 }
 
-/// How much pages at the same place in each part agree on an owner, from 0 to 1: of the lengths of a
-/// part near the one that the walk suggests, the best.
+/// How much pages at the same position in each repetition agree on an owner, from 0 to 1: the best result over several
+/// lengths of a repetition, near the one that the path suggests.
 fn same_owners(placed: &[(usize, &PageUse)], rounds: f64) -> f64 {
     let (first, last) = (placed[0].0, placed[placed.len() - 1].0);
     let span = (last - first + 1) as f64;
@@ -310,12 +319,12 @@ fn sum_agreeing(pages: &[&PageUse]) -> f64 {
     pages.iter().map(|p| f64::from(p.accesses) * p.agreement()).sum()
 }
 
-/// Pages without a place: blocks inside pages, sweeps by all, or picked words.
+/// Pages without a place: blocks inside pages, sweeps by all threads, or accesses to scattered words.
 ///
-/// Threads divide a page when their lines add up to hardly more than a page has. When they sweep it
-/// again and again and write it, they may divide it (programs without data races write no item from
-/// two threads), or have it in turn, as a dynamic schedule deals it. What is only read again and again
-/// cannot be told from a sweep by all, and a few lines that all use are a counter, a lock or a flag.
+/// Threads divide a page if their lines together are hardly more than a page has. If they sweep it repeatedly and write
+/// it, they may divide it (in programs without data races no two threads write one item), or use it in turn, as under a
+/// dynamic schedule. Pages that are only read repeatedly cannot be told from a sweep by all threads. A few lines that
+/// all threads use are a counter, a lock or a flag.
 fn shared(touched: &[&PageUse], shift: u32) -> Shape {
     let (accesses, writes, lines) = (
         sum(touched, |p| p.accesses),
@@ -340,32 +349,32 @@ fn shared(touched: &[&PageUse], shift: u32) -> Shape {
     }
 }
 
-/// The path that pages' positions take around the circle in address order, in units of threads.
+/// The path of the pages' positions around the circle, in address order. Lengths are in threads.
 #[derive(Debug)]
 struct Trace {
-    gone: f64,
-    travelled: f64,
-    /// Number of blocks met.
+    net: f64,
+    total: f64,
+    /// Number of blocks found.
     blocks: f64,
     /// Number of threads: the circumference of the circle.
-    around: f64,
-    /// Length of the first block, pages.
+    circumference: f64,
+    /// Length of the first block in pages.
     first_block: u64,
-    /// Whether each owner has one block.
+    /// Whether each owner has exactly one block.
     each_once: bool,
-    /// Pages by the round that they are in, from wherever the first thread's block would begin.
+    /// Number of pages in each round; a round begins where the first thread's block would begin.
     rounds: BTreeMap<i64, u64>,
 }
 
 impl Trace {
     fn of(placed: &[&PageUse], threads: usize) -> Self {
-        let around = threads as f64;
-        let place = |page: &&PageUse| page.place() * around;
+        let circumference = threads as f64;
+        let place = |page: &&PageUse| page.place() * circumference;
         let mut trace = Self {
-            gone: 0.0,
-            travelled: 0.0,
+            net: 0.0,
+            total: 0.0,
             blocks: 1.0,
-            around,
+            circumference,
             first_block: 0,
             each_once: true,
             rounds: BTreeMap::new(),
@@ -374,66 +383,67 @@ impl Trace {
         let mut stop = first;
         let mut owners = BTreeSet::from([first as u64]);
         for next in placed.iter().map(place) {
-            let step = step(next - stop, around);
+            let step = step(next - stop, circumference);
             if step.abs() >= STEP {
-                trace.gone += step;
-                trace.travelled += step.abs();
+                trace.net += step;
+                trace.total += step.abs();
                 trace.blocks += 1.0;
                 trace.each_once &= owners.insert(next as u64);
                 stop = next;
             }
             trace.first_block += u64::from(trace.blocks < 2.0);
             let beyond = if step.abs() >= STEP { 0.0 } else { step };
-            let round = ((first + trace.gone + beyond) / around).floor();
+            let round = ((first + trace.net + beyond) / circumference).floor();
             *trace.rounds.entry(round as i64).or_default() += 1;
         }
         trace
     }
 
-    /// 1 when all steps go one way, 0 when as many go back.
+    /// Net over total progress: 1 if all steps go one way, 0 if as many go back.
     fn forwards(&self) -> f64 {
-        self.gone.abs() / self.travelled
+        self.net.abs() / self.total
     }
 
-    /// Whether each of `repeat` rounds begins with the first thread, or ends with it where they descend:
-    /// a row that begins elsewhere is in one round more. Half a block, a page and what shows at the very
-    /// ends of an array are forgiven.
+    /// Whether each of `repeat` rounds begins with the first thread (if blocks descend: ends with it). A sequence that
+    /// begins with another thread spans one more round. Half a block, a page, and deviations at the ends of the array
+    /// are tolerated.
     fn is_in_order(&self, repeat: u32) -> bool {
         let pages: u64 = self.rounds.values().sum();
         let round = pages as f64 / f64::from(repeat);
-        let block = round / self.around;
+        let block = round / self.circumference;
         let whole: Vec<f64> = self
             .rounds
             .values()
             .map(|n| *n as f64)
             .filter(|n| *n > block / 2.0)
             .collect();
-        // Two threads always go forwards: there and back again has rounds of another length at its ends.
-        let any_order = self.around <= 2.0 && repeat > 1;
+        // With two threads every step counts as forwards. In rows that are traversed back and forth, the rounds at the
+        // ends have another length.
+        let any_order = self.circumference <= 2.0 && repeat > 1;
         let even = |n: &f64| !any_order || (n - round).abs() <= block / 2.0 + 1.0;
         let begins = !any_order || self.first_block as f64 >= BEGINS * pages as f64 / self.blocks;
         whole.len() == repeat as usize && whole.iter().all(even) && begins
     }
 
-    /// Whether it goes on by several threads where pages have one owner: those in between have no part
-    /// in the row.
+    /// Whether owners advance by several threads at a time although pages have one owner each: the threads in between
+    /// have no part in the row.
     fn skips(&self, agreed: f64) -> bool {
-        let neighbours = (std::f64::consts::PI / self.around).cos();
-        agreed > (1.0 + neighbours) / 2.0 && self.gone.abs() / (self.blocks - 1.0) > 1.5
+        let neighbours = (std::f64::consts::PI / self.circumference).cos();
+        agreed > (1.0 + neighbours) / 2.0 && self.net.abs() / (self.blocks - 1.0) > 1.5
     }
 
-    /// How often it came round, the last block's own width included.
+    /// Number of rounds, including the width of the last block.
     fn rounds(&self, threads: usize) -> f64 {
-        self.gone.abs() / threads as f64 * self.blocks / (self.blocks - 1.0)
+        self.net.abs() / threads as f64 * self.blocks / (self.blocks - 1.0)
     }
 }
 
-/// The shorter way round; half a turn, give or take a little, is taken forwards.
-fn step(difference: f64, around: f64) -> f64 {
-    let forwards = difference.rem_euclid(around);
-    if forwards <= around * 0.5625 {
+/// The shorter way around the circle; up to 9/16 of the circle counts as forwards.
+fn step(difference: f64, circumference: f64) -> f64 {
+    let forwards = difference.rem_euclid(circumference);
+    if forwards <= circumference * 0.5625 {
         forwards
     } else {
-        forwards - around
+        forwards - circumference
     }
 }

@@ -4,7 +4,7 @@ use crate::visitor::Visitor;
 use nodewise_profile::{Access, ObjectId, RegionId, ThreadId};
 use std::collections::BTreeMap;
 
-/// One object in one region.
+/// Use of one object in one region.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RegionUse {
     /// Load instructions in the region.
@@ -13,7 +13,7 @@ pub struct RegionUse {
     pub writes: u64,
     /// Cache lines of traffic in the region.
     pub lines: u64,
-    /// One bit a thread, 64 threads a word.
+    /// Bit set of threads, 64 per word.
     threads: Vec<u64>,
 }
 

@@ -1,27 +1,28 @@
-//! Roles: whether the threads of another run take the same parts of the work, and what a placement is worth there.
+//! Roles: whether the threads of another run take the same parts of the work, and how well a placement fits there.
 //!
-//! A map binds data to threads by their numbers. That holds in another run where the program deals its work by number. Where
-//! threads take parts in order of arrival, thread 3 of the next run may have the part of thread 7. So two runs are
-//! compared: a *part* is what one thread of the recorded run did, the pages of which it made more than half of the
-//! accesses, and the threads of the other run are matched with parts by the pages that they access. Pages on which several
-//! threads access a few lines only are left out: who waits longer for a variable says nothing about parts.
+//! A map binds data to threads by their numbers. That remains valid in another run if the program distributes its work
+//! by thread number. If threads take parts in order of arrival, thread 3 of the next run may have the part of thread 7.
+//! So two runs are compared. A *part* is what one thread of the recorded run did: the pages of which it made more than
+//! half of the accesses. The threads of the other run are matched with parts by the pages that they access. Pages on
+//! which several threads access only a few lines are left out, because how long a thread waits for a variable says
+//! nothing about its part.
 
 use crate::{Affinity, Histogram, PageView, contended_pages, first_touches, thread_numbers};
 use nodewise_machine::NodeId;
 use nodewise_profile::{
-    Object, ObjectId, ObjectKind, PageNumber, Profile, Region, RegionKind, Schedule, SiteId, TakenPart,
-    ThreadId, Ticket,
+    CounterUse, Object, ObjectId, ObjectKind, PageNumber, Profile, Region, RegionKind, Schedule, SiteId,
+    TakenPart, ThreadId,
 };
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// How the threads of a program get their parts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Assignment {
-    /// By their numbers: the same thread has the same part in each run.
+    /// By thread number: the same thread has the same part in each run.
     Fixed,
-    /// In order of arrival: each part has one thread, another one in each run.
+    /// In order of arrival: each part has one thread, but another one in each run.
     Arrival,
-    /// Piece by piece while the program runs: most of a thread's accesses are to the parts of several others.
+    /// In pieces, while the program runs: most of a thread's accesses are to the parts of several others.
     Dynamic,
 }
 
@@ -45,13 +46,15 @@ impl Assignment {
     }
 }
 
-/// What numbering may lose against matching by data before threads are said to come in order of arrival.
+/// Threads count as taking parts in order of arrival if matching by number loses more than this share of the accesses
+/// that matching by data explains.
 const LOST: f64 = 0.05;
-/// Agreement beyond chance (Cohen's kappa) from which parts are said to have one thread each.
+/// Smallest agreement beyond chance (Cohen's kappa) from which each part is said to have one thread.
 const AGREED: f64 = 0.5;
-/// Nothing is said of a program that makes less than this share of its accesses to parts.
+/// No statement is made if less than this share of the accesses goes to parts.
 const IN_PARTS: f64 = 0.5;
-/// Nor where one thread has all but this share of the work, so that threads would match by chance.
+/// No statement is made either if matched threads would by chance make all but this share of the accesses, as where one
+/// thread has nearly all of the work.
 const ENOUGH: f64 = 0.1;
 
 /// The threads of other runs, matched with the parts of the recorded one.
@@ -61,37 +64,39 @@ pub struct Roles {
     pub runs: u32,
     /// How threads get their parts.
     pub assignment: Assignment,
-    /// The share of the accesses to parts that the thread of the same number made, over all runs.
+    /// The share of the accesses to parts that the thread with the part's number made, over all runs.
     pub by_number: f64,
-    /// The share that the matched threads made, over all runs.
+    /// The share of the accesses to parts that the matched threads made, over all runs.
     pub by_data: f64,
-    /// The share that matched threads would have made if each had taken work without regard to parts.
+    /// The share that matched threads would have made if threads had taken work independently of parts.
     pub by_chance: f64,
     /// The share of all accesses that went to parts.
     pub in_parts: f64,
-    /// For each run and part.
-    players: BTreeMap<(u32, u32), Vec<Player>>,
-    /// Where no runs were compared: any of these may have the part of any of them.
+    /// The threads that did each part in each run, by run and part.
+    players: BTreeMap<(u32, u32), Vec<PartShare>>,
+    /// Without compared runs: the numbers of the threads that may each have the part of any other of them.
     team: BTreeSet<u32>,
-    /// Where no runs were compared: the code by which each of the team takes a number, which may be that of its part.
+    /// Without compared runs: the code at which each thread of the team takes one number, which may be that of its
+    /// part.
     pub counter: Option<SiteId>,
 }
 
-/// Code that takes numbers from a counter which threads share.
+/// Code at which threads take numbers from a counter that they share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SharedCounter {
-    /// The code that takes them.
+    /// The code that takes the numbers.
     pub site: SiteId,
-    /// Number of threads that took one.
+    /// Number of threads that took at least one number.
     pub threads: usize,
     /// Number of threads that took more than one.
     pub again: usize,
 }
 
-/// Where two or more threads of a process took numbers from a shared counter, those of most threads first.
+/// The code at which two or more threads of a process took numbers from a shared counter, in descending order of the
+/// number of threads.
 #[must_use]
 pub fn shared_counters(profile: &Profile) -> Vec<SharedCounter> {
-    let process = |t: &Ticket| profile.threads.get(t.thread.index()).map(|t| t.process);
+    let process = |t: &CounterUse| profile.threads.get(t.thread.index()).map(|t| t.process);
     let mut by_process: BTreeMap<_, SharedCounter> = BTreeMap::new();
     for ticket in &profile.tickets {
         let counter = by_process
@@ -109,14 +114,14 @@ pub fn shared_counters(profile: &Profile) -> Vec<SharedCounter> {
     found
 }
 
-/// A thread that has a part in another run.
+/// A thread that accessed a part in another run.
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Player {
-    /// Its number in the other run.
+struct PartShare {
+    /// The thread's number in the other run.
     by: u32,
-    /// The part that it is matched with: where it is by data.
+    /// The part that the thread is matched with, which determines its node if threads are bound by data.
     matched: u32,
-    /// Its share of the accesses to the part.
+    /// The thread's share of the accesses to the part.
     share: f64,
 }
 
@@ -130,10 +135,10 @@ pub struct Expected {
 }
 
 impl Roles {
-    /// What a profile says about its threads; `None` where no other run was recorded, or it does not tell. Where OpenMP is
-    /// asked for nothing but dynamic schedules and tasks, no other run is needed: any thread of the team may have any part.
-    /// Where most threads take one number each from a shared counter, it is assumed that the number is that of their part:
-    /// [`Roles::counter`] says so, and only another run can tell.
+    /// The roles that a profile shows; `None` if it shows none, for instance because no other run was recorded. If all
+    /// OpenMP constructs have dynamic schedules or tasks, no other run is needed: any thread of the team may have any
+    /// part. If most threads take one number each from a shared counter, the number is assumed to be that of their
+    /// part. [`Roles::counter`] then names the code, and only another run can confirm it.
     #[must_use]
     pub fn of(profile: &Profile) -> Option<Self> {
         let dynamic = || is_dealt_dynamically(profile).then(|| Self::dealt_by_chance(profile));
@@ -145,8 +150,9 @@ impl Roles {
         }
     }
 
-    /// Whether one run tells that threads take their parts by number: there is one thread a process, or all parallel
-    /// constructs deal their work so and no thread is outside their teams; and none takes numbers again and again.
+    /// Whether a single run proves that threads take their parts by number: each process has one thread, or all
+    /// parallel constructs distribute their work by number and no thread is outside their teams; and no thread takes
+    /// numbers from a shared counter repeatedly.
     #[must_use]
     pub fn is_by_number(profile: &Profile) -> bool {
         let draws = shared_counters(profile).iter().any(|counter| counter.again > 0);
@@ -190,7 +196,7 @@ impl Roles {
         Some(roles)
     }
 
-    /// Any thread of an OpenMP team may have any part of it.
+    /// Roles if any thread of an OpenMP team may have any part.
     fn dealt_by_chance(profile: &Profile) -> Self {
         let numbers = thread_numbers(profile).into_iter().zip(&profile.threads);
         let team: BTreeSet<u32> = numbers
@@ -200,7 +206,8 @@ impl Roles {
         Self::by_chance(team, Assignment::Dynamic)
     }
 
-    /// Of a team each thread of which may have any part: while the program runs, or in another run.
+    /// Roles of a team in which any thread may have any part: while the program runs ([`Assignment::Dynamic`]) or in
+    /// another run.
     fn by_chance(team: BTreeSet<u32>, assignment: Assignment) -> Self {
         let share = 1.0 / team.len().max(1) as f64;
         Self {
@@ -219,7 +226,7 @@ impl Roles {
         }
     }
 
-    /// Half of the threads or more take one number each at the same place.
+    /// Roles if at least half of the threads take one number each at the same place; `None` otherwise.
     fn numbered_by_arrival(profile: &Profile) -> Option<Self> {
         let counters = shared_counters(profile);
         let once = counters
@@ -234,7 +241,7 @@ impl Roles {
         })
     }
 
-    /// Adds a run: how often each part was accessed by which thread. Sums stay undivided until all runs are in.
+    /// Adds a run. `cells` are part, thread and accesses. Sums are divided only when all runs have been added.
     fn add(&mut self, run: u32, cells: &[(u32, u32, u64)]) {
         let matched = matched(cells);
         self.by_chance += chance(cells);
@@ -248,7 +255,7 @@ impl Roles {
             self.in_parts += accesses;
             self.by_number += if part == by { accesses } else { 0.0 };
             self.by_data += if part == own { accesses } else { 0.0 };
-            self.players.entry((run, part)).or_default().push(Player {
+            self.players.entry((run, part)).or_default().push(PartShare {
                 by,
                 matched: own,
                 share: accesses / parts[&part],
@@ -256,9 +263,10 @@ impl Roles {
         }
     }
 
-    /// The local fractions of another run, of the accesses to pages that `counts`, with pages where `homes` has them: what
-    /// a thread of the recorded run accessed is accessed in another run by those that have its part there. Pages that are
-    /// `left` to first touch are on the node of those that have the part of the thread that touched them.
+    /// The expected local fractions of another run, over accesses to pages that `counts` selects. Pages are on the
+    /// nodes in `homes`. What a thread of the recorded run accessed is accessed in another run by the threads that have
+    /// its part there. Pages that are `left` to first touch are on the nodes of the threads that have the part of the
+    /// thread that touched them.
     #[must_use]
     pub fn expected(
         &self,
@@ -269,7 +277,7 @@ impl Roles {
         counts: impl Fn(&PageView<'_>) -> bool,
     ) -> Expected {
         let touches = first_touches(profile, histogram);
-        let by = |on: fn(&Player) -> u32, anywhere: bool| {
+        let by = |on: fn(&PartShare) -> u32, anywhere: bool| {
             let mut places = Places::new(self, profile, affinity, (on, anywhere));
             let (mut sum, mut local) = (0.0, 0.0);
             for page in histogram.iter().filter(|page| counts(page)) {
@@ -293,8 +301,8 @@ impl Roles {
     }
 }
 
-/// What rules would leave to first touch: pages that are where it puts them, of objects nearly all of whose accesses are to
-/// such pages.
+/// For each page, whether a map's rules would leave it to first touch: it is on its first-touch node, and so are nearly
+/// all accesses to its object.
 #[must_use]
 pub fn left_to_first_touch(
     profile: &Profile,
@@ -325,30 +333,31 @@ pub fn left_to_first_touch(
         .collect()
 }
 
-/// Shares of work by node.
+/// Share of a part's accesses by node.
 type Shares = BTreeMap<NodeId, f64>;
 
-/// On which nodes the parts of the recorded threads are in each run.
+/// The nodes on which the parts of the recorded threads are done in each run.
 struct Places {
-    /// Number of each thread of the recorded run, and the node that a number runs on.
+    /// The number of each thread of the recorded run, and the node of each number.
     numbers: Vec<u32>,
     nodes: Vec<NodeId>,
-    /// For each run, the parts of which something is known.
+    /// For each run, the parts for which threads are known.
     runs: Vec<HashMap<u32, Shares>>,
-    /// Where the parts of the team are, each by any of its threads.
+    /// The nodes of a part of the team, if each of the team's threads may have it.
     anywhere: Option<Shares>,
     team: BTreeSet<u32>,
-    /// Pairs of threads that were asked for.
+    /// Cache of [`Places::together`], by pair of threads.
     together: HashMap<(ThreadId, ThreadId), f64>,
 }
 
 impl Places {
-    /// Each player where `on` says; where no runs were compared, the team's parts anywhere or each with its own thread.
+    /// Puts each player on the node of the number that `on` returns. Without compared runs, a part of the team is done
+    /// by any of its threads if `anywhere` is set, else by the thread with its number.
     fn new(
         roles: &Roles,
         profile: &Profile,
         affinity: &Affinity,
-        (on, anywhere): (fn(&Player) -> u32, bool),
+        (on, anywhere): (fn(&PartShare) -> u32, bool),
     ) -> Self {
         let team = if anywhere {
             roles.team.clone()
@@ -383,7 +392,7 @@ impl Places {
         }
     }
 
-    /// The share of a thread's part that is done on a node in a run.
+    /// The share of a thread's part that is done on `node` in one run.
     fn share(&self, run: &HashMap<u32, Shares>, thread: ThreadId, node: NodeId) -> f64 {
         let part = self.numbers[thread.index()];
         let shares = run
@@ -395,13 +404,13 @@ impl Places {
         }
     }
 
-    /// The same, mean over the runs.
+    /// The share of a thread's part that is done on `node`, mean over the runs.
     fn on(&self, thread: ThreadId, node: NodeId) -> f64 {
         let shares = self.runs.iter().map(|run| self.share(run, thread, node));
         shares.sum::<f64>() / self.runs.len() as f64
     }
 
-    /// The share of a thread's part that is done on the node where the other's is, mean over the runs.
+    /// The probability that the parts of two threads are done on the same node, mean over the runs.
     fn together(&mut self, one: ThreadId, other: ThreadId) -> f64 {
         if one == other {
             return 1.0;
@@ -427,7 +436,8 @@ fn is_of_single_threads(profile: &Profile) -> bool {
     processes.len() == profile.threads.len()
 }
 
-/// Whether all parallel constructs deal their work by number, and all threads but the first of each process are of teams.
+/// Whether all parallel constructs distribute their work by thread number, and all threads but the first of each
+/// process belong to OpenMP teams.
 fn is_dealt_by_number(profile: &Profile) -> bool {
     let is_openmp = |region: &&Region| region.kind == RegionKind::OpenMp;
     let mut constructs = profile.regions.iter().filter(is_openmp).peekable();
@@ -441,18 +451,19 @@ fn is_dealt_by_number(profile: &Profile) -> bool {
         && in_teams
 }
 
-/// Whether all parallel constructs deal their work dynamically: one of which that is not known may deal it by number.
+/// Whether all parallel constructs are known to distribute their work dynamically. A construct with an unknown schedule
+/// may distribute it by number.
 fn is_dealt_dynamically(profile: &Profile) -> bool {
     let is_openmp = |region: &&Region| region.kind == RegionKind::OpenMp;
     let mut constructs = profile.regions.iter().filter(is_openmp).peekable();
     constructs.peek().is_some() && constructs.all(|region| region.schedule.is_some_and(Schedule::is_dynamic))
 }
 
-/// The part of each thread: pairs of a part and a thread in descending order of accesses, each taken if neither is
-/// taken yet. Where each thread makes most of its accesses in one part this is the best matching.
+/// Matches threads with parts: takes pairs in descending order of accesses, each if neither its part nor its thread is
+/// taken yet. This is the best matching if each thread makes most of its accesses in one part.
 fn matched(cells: &[(u32, u32, u64)]) -> BTreeMap<u32, u32> {
     let mut cells = cells.to_vec();
-    // Of equals, the thread of the same number: a tie is no change.
+    // Of tied pairs, the one with equal numbers comes first: a tie is no evidence of a change.
     cells.sort_by_key(|&(part, by, accesses)| (std::cmp::Reverse(accesses), part != by, part, by));
     let (mut parts, mut of) = (BTreeSet::new(), BTreeMap::new());
     for (part, by, _) in cells {
@@ -463,7 +474,7 @@ fn matched(cells: &[(u32, u32, u64)]) -> BTreeMap<u32, u32> {
     of
 }
 
-/// Accesses that matched threads would make if parts and threads were independent.
+/// The number of accesses that matched threads would make if parts and threads were independent.
 fn chance(cells: &[(u32, u32, u64)]) -> f64 {
     let (mut parts, mut threads): (BTreeMap<u32, f64>, BTreeMap<u32, f64>) = Default::default();
     for &(part, by, accesses) in cells {
@@ -480,10 +491,10 @@ fn chance(cells: &[(u32, u32, u64)]) -> f64 {
     parts.iter().zip(&threads).map(|(p, t)| p * t).sum::<f64>() / all.max(1.0)
 }
 
-/// What finds an object again in another run; the thread that allocated it may be another one there.
+/// Identifies an object across runs. It does not include the allocating thread, which may differ.
 type Key<'a> = (u16, ObjectKind, String, &'a str, u32, u64);
 
-/// First page of each object that can be found again: those that have their key alone.
+/// The first page of each object that can be identified in another run: no other object has the same key.
 fn keys(profile: &Profile) -> HashMap<Key<'_>, PageNumber> {
     let sites: Vec<String> = profile.sites.iter().map(ToString::to_string).collect();
     let mut found: HashMap<Key<'_>, Option<PageNumber>> = HashMap::new();
@@ -511,9 +522,9 @@ fn key<'a>(object: &'a Object, sites: &[String]) -> Key<'a> {
     )
 }
 
-/// Who took which part of a recorded run in another one of the same command, the rows of which are numbered `run`.
-/// Histograms are of base pages. Objects of another size, and those that several threads allocate at one site, are
-/// left out: which is which in the other run is not known.
+/// The parts that threads took in another run of the same command; `run` is that run's number in the rows. Histograms
+/// are of base pages. Objects of another size, and those that several threads allocate at one site, are left out,
+/// because they cannot be identified in the other run.
 #[must_use]
 pub fn taken(
     run: u32,
@@ -562,7 +573,7 @@ pub fn taken(
     .collect()
 }
 
-/// The thread that makes more than half of a page's accesses.
+/// The thread that makes more than half of a page's accesses, if there is one.
 fn user(page: &PageView<'_>) -> Option<usize> {
     let most = page.entries.iter().max_by_key(|e| e.accesses())?;
     (2 * most.accesses() > page.accesses()).then_some(most.thread.index())

@@ -1,13 +1,13 @@
 use super::*;
 use nodewise_machine::CpuId;
 use nodewise_profile::{
-    Access, FirstTouch, InMemory, ObjectId, Region, RegionKind, SiteId, Thread, ThreadId, Ticket,
+    Access, CounterUse, FirstTouch, InMemory, ObjectId, Region, RegionKind, SiteId, Thread, ThreadId,
 };
 
 const THREADS: u32 = 8;
 const PAGES: u64 = 80;
 
-/// One array of [`PAGES`] pages from `first` on, of which each thread accesses those that `share` says, so often.
+/// One array of [`PAGES`] pages from page `first` on; `share(thread, page)` is the number of accesses.
 fn run(first: u64, share: impl Fn(u32, u64) -> u64) -> (Profile, Histogram) {
     let array = Object {
         kind: ObjectKind::Heap,
@@ -35,14 +35,14 @@ fn run(first: u64, share: impl Fn(u32, u64) -> u64) -> (Profile, Histogram) {
     (profile, histogram)
 }
 
-/// Thread t has the part `of(t)`.
+/// A run in which thread t has the part `of(t)`.
 fn parts(first: u64, of: impl Fn(u32) -> u32) -> (Profile, Histogram) {
     run(first, |thread, page| {
         100 * u64::from(u64::from(of(thread)) == page * u64::from(THREADS) / PAGES)
     })
 }
 
-/// The recorded run, numbered by thread, compared with others.
+/// Compares the recorded run, in which parts have the numbers of their threads, with other runs.
 fn compared(others: &[(Profile, Histogram)]) -> (Profile, Histogram, Roles) {
     let (mut profile, histogram) = parts(1000, |t| t);
     for (i, (other, pages)) in others.iter().enumerate() {
@@ -53,7 +53,8 @@ fn compared(others: &[(Profile, Histogram)]) -> (Profile, Histogram, Roles) {
     (profile, histogram, roles)
 }
 
-/// Two threads on each of four nodes; each page where its thread of the recorded run is.
+/// The expected local fractions with two threads on each of four nodes, and each page on the node of its thread in the
+/// recorded run.
 fn expected((profile, histogram, roles): &(Profile, Histogram, Roles)) -> Expected {
     let affinity = Affinity {
         name: String::new(),
@@ -87,7 +88,7 @@ fn the_same_parts_at_other_addresses_are_fixed() {
 
 #[test]
 fn parts_of_other_threads_are_by_arrival_and_local_by_data() {
-    // Shifted by two threads, and so by a node; and reversed, so that no thread stays on its node.
+    // Rotated by two threads, and so by one node; and reversed, so that no thread stays on its node.
     let found = compared(&[parts(5, |t| (t + 2) % THREADS), parts(9, |t| THREADS - 1 - t)]);
     assert_eq!((found.2.runs, found.2.assignment), (2, Assignment::Arrival));
     assert_eq!((found.2.by_number, found.2.by_data), (0.0, 1.0));
@@ -122,7 +123,7 @@ fn work_by_chance_is_dynamic_and_a_quarter_of_it_is_local_on_four_nodes() {
     assert!((by_number - 0.25).abs() < 1e-12 && (by_data - 0.25).abs() < 1e-12);
 }
 
-/// Two threads do nearly all of the work in both runs, whichever pieces these are: that they match is chance.
+/// Two threads do nearly all of the work in both runs, in different pieces: that the threads match is chance.
 #[test]
 fn unequal_shares_of_work_by_chance_are_dynamic() {
     let busy = |t: u32| match t {
@@ -154,8 +155,8 @@ fn where_all_pages_are_shared_or_one_thread_works_nothing_is_said() {
     }
 }
 
-/// Each thread first touches its own part, and pages are on the nodes of their first touch: they follow the thread that
-/// has the part.
+/// Each thread touches its own part first, and pages are on their first-touch nodes: in another run they follow the
+/// thread that has the part.
 #[test]
 fn first_touch_follows_the_part_in_another_run() {
     let (mut profile, histogram, roles) = compared(&[parts(5, |t| (t + 2) % THREADS)]);
@@ -237,7 +238,7 @@ fn openmp_that_is_asked_for_nothing_but_dynamic_schedules_needs_no_other_run() {
 #[test]
 fn threads_that_take_one_number_each_are_assumed_to_come_in_order_of_arrival() {
     let (mut profile, histogram) = parts(1000, |t| t);
-    let ticket = |thread, again| Ticket {
+    let ticket = |thread, again| CounterUse {
         site: SiteId(1),
         thread: ThreadId(thread),
         again,
@@ -251,13 +252,13 @@ fn threads_that_take_one_number_each_are_assumed_to_come_in_order_of_arrival() {
     assert!((by_number - 0.25).abs() < 1e-12, "any of the eight: {by_number}");
     assert_eq!(by_data, 1.0, "each where its part is");
 
-    // What another run shows is known, not assumed.
+    // A comparison with another run replaces the assumption.
     let other = parts(5, |t| t);
     profile.taken = taken(0, (&profile, &found.1), (&other.0, &other.1));
     assert_eq!(Roles::of(&profile).unwrap().assignment, Assignment::Fixed);
     profile.taken.clear();
 
-    // Numbers that threads take as they work, or few threads take, name no parts.
+    // Numbers that threads take repeatedly, or that only a few threads take, do not name parts.
     profile.tickets[3].again = true;
     assert_eq!(Roles::of(&profile), None);
     profile.tickets = (0..3).map(|t| ticket(t, false)).collect();
@@ -294,7 +295,7 @@ fn one_run_tells_where_all_is_dealt_by_number() {
     profile.regions = vec![Region::default(), construct(Some(Schedule::Static))];
     assert!(Roles::is_by_number(&profile));
     let tickets = |again| {
-        let ticket = |t| Ticket {
+        let ticket = |t| CounterUse {
             site: SiteId(1),
             thread: ThreadId(t),
             again,
@@ -322,7 +323,7 @@ fn one_run_tells_where_all_is_dealt_by_number() {
     assert!(Roles::is_by_number(&profile), "a thread each: processes");
 }
 
-/// Most of the array is where first touch puts it, but a rule places all of it: it does not follow.
+/// Most of the array is on its first-touch nodes, but a rule places all of it, so it does not follow first touch.
 #[test]
 fn pages_of_an_object_that_is_placed_do_not_follow_first_touch() {
     let (mut profile, histogram, roles) = compared(&[parts(5, |t| (t + 2) % THREADS)]);
@@ -339,7 +340,8 @@ fn pages_of_an_object_that_is_placed_do_not_follow_first_touch() {
             ..FirstTouch::default()
         })
         .collect();
-    // Pages 0 to 19 are of threads 0 and 1, which are on one node: one of another node makes the difference.
+    // Pages 0 to 19 are of threads 0 and 1, which are on the same node, so a first touch by a thread of another node is
+    // used.
     profile.first_touches[30].thread = ThreadId(7);
     profile.first_touches[31..40]
         .iter_mut()

@@ -1,7 +1,8 @@
 //! Estimates from samples, with confidence intervals.
 //!
-//! NUMA hint faults sample *pages per scan*: a page used fifty times as often is not seen more often. So pages have equal
-//! weight here, pages with too few samples are not judged, and shares are intervals. An interval has two components:
+//! NUMA hint faults sample *pages per scan*: a page used fifty times as often is not seen more often. So pages have
+//! equal weight here, pages with too few samples are not judged, and shares are intervals. An interval has two
+//! components:
 //!
 //! - **Sampling error** of the mean over pages of the largest share of their *samples*. The largest share is biased
 //!   upwards, its leave-one-out estimate downwards, so they bound it. Samples are dependent in two ways: neighbouring
@@ -20,7 +21,7 @@ pub use estimate::{INTENSITY, Sampled, sampled_share};
 use nodewise_profile::{AccessSource, ObjectId, Profile, SliceId};
 use std::collections::BTreeMap;
 
-/// What samples say of a program and of each object with samples.
+/// Estimates from samples, for a program and for each object that has samples.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Samples {
     /// Estimates over all pages of the program.
@@ -30,11 +31,11 @@ pub struct Samples {
 }
 
 impl Samples {
-    /// From the rows of a profile of samples, on a machine with `nodes` nodes; nothing where accesses were
-    /// counted.
+    /// Estimates from the rows of a profile that consists of samples, on a machine with `nodes` nodes; `None` if
+    /// accesses were counted.
     ///
     /// # Errors
-    /// When the source cannot be read to its end.
+    /// If the source cannot be read to its end.
     pub fn of<S: AccessSource>(
         source: &S,
         profile: &Profile,
@@ -49,14 +50,14 @@ impl Samples {
         Ok(judgement.map(Judgement::finish))
     }
 
-    /// Of an object; nothing where it has no samples.
+    /// The estimates for an object; defaults if it has no samples.
     #[must_use]
     pub fn object(&self, id: ObjectId) -> Sampled {
         self.objects.get(&id).copied().unwrap_or_default()
     }
 }
 
-/// The judged pages of a program, all together and by object, while its slices are looked at.
+/// Collects the scores of a program's judged pages, for the program and for each object, while slices are visited.
 pub struct Judgement<'a> {
     profile: &'a Profile,
     histogram: &'a Histogram,
@@ -65,14 +66,14 @@ pub struct Judgement<'a> {
     minimum: u64,
     program: Blocks,
     objects: BTreeMap<ObjectId, Blocks>,
-    /// By object: what the means would be without the slice under way.
+    /// For each object, the change of the sums over pages if the current slice is left out.
     changed: BTreeMap<ObjectId, Scores>,
-    /// Where in the histogram the slice has come to.
+    /// Index in the histogram that the current slice has reached.
     at: usize,
 }
 
 impl<'a> Judgement<'a> {
-    /// Of a profile of samples, on a machine with `nodes` nodes; nothing where accesses were counted.
+    /// For a profile that consists of samples, on a machine with `nodes` nodes; `None` if accesses were counted.
     #[must_use]
     pub fn new(
         profile: &'a Profile,
@@ -114,7 +115,7 @@ impl<'a> Judgement<'a> {
         })
     }
 
-    /// What samples say, once all slices were left out in turn.
+    /// The estimates, once each slice was left out in turn.
     #[must_use]
     pub fn finish(self) -> Samples {
         let unseen = first_touch::unseen(self.profile, self.histogram);
@@ -151,7 +152,7 @@ impl SliceVisitor for Judgement<'_> {
                 .map(|(all, slice)| all.saturating_sub(*slice))
                 .collect();
             let change = self.changed.entry(all.object).or_default();
-            // A page that has no other samples tells nothing of what these change.
+            // A page without other samples tells nothing about the effect of these.
             if rest.iter().any(|n| *n > 0) {
                 *change += Scores::of(&rest) - Scores::of(counts);
             }

@@ -1,4 +1,4 @@
-//! Laws of sampled exclusivity, against draws whose truth is known.
+//! Properties of sampled exclusivity, tested on random samples of objects whose exact exclusivity is known.
 
 use super::blocks::left_out;
 use super::*;
@@ -9,10 +9,10 @@ use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
 
-/// Slices of a recording whose samples come at any time.
+/// Number of slices of recordings in which the time of a sample does not matter.
 const SLICES: u32 = 8;
 
-/// A sample of a page of the only object, by the only thread of a node.
+/// A sample of a page of the only object by a node, which has a single thread.
 fn sample(page: usize, node: usize, slice: u32) -> Access {
     Access {
         slice: SliceId(slice),
@@ -48,7 +48,7 @@ fn judged(rows: Vec<Access>, nodes: usize, minimum: u32, first_touches: Vec<Firs
     found.program
 }
 
-/// Samples by page and node; those of a page are dealt out to the slices in turn.
+/// Estimates for these samples by page and node; the samples of a page are distributed over the slices in turn.
 fn program(pages: &[Vec<u64>], minimum: u32) -> Sampled {
     let mut rows = Vec::new();
     for (page, counts) in pages.iter().enumerate() {
@@ -72,7 +72,7 @@ fn width(pages: &[Vec<u64>]) -> f64 {
     interval.high - interval.low
 }
 
-/// SplitMix64, as numbers from 0 to 1.
+/// SplitMix64; draws numbers from 0 to 1.
 struct Chance(u64);
 
 impl Chance {
@@ -98,17 +98,17 @@ fn shares(weights: &[f64]) -> Vec<f64> {
     weights.iter().map(|w| w / sum).collect()
 }
 
-/// An object whose truth is known.
+/// An object whose exact exclusivity is known.
 #[derive(Clone, Debug)]
 struct Object {
-    /// Of each page, the nodes' shares of visits.
+    /// For each page, the nodes' shares of visits.
     visits: Vec<Vec<f64>>,
-    /// Accesses that a visit of each node makes.
+    /// Number of accesses that a visit by each node makes.
     intensity: Vec<f64>,
-    /// Of node 0's on one page in fifty, times that.
+    /// Factor by which node 0's accesses to every fiftieth page are multiplied.
     excepted: f64,
     samples: u32,
-    /// This many neighbouring pages are always seen by the same node.
+    /// Length of runs of neighbouring pages that are always seen by the same node.
     together: usize,
 }
 
@@ -124,7 +124,7 @@ impl Object {
         self.visits.iter().enumerate().map(page).sum::<f64>() / self.visits.len() as f64
     }
 
-    /// A sample of each page in each slice.
+    /// Draws a sample of each page in each slice.
     fn sampled(&self, chance: &mut Chance) -> Sampled {
         let (pages, nodes) = (self.visits.len(), self.intensity.len());
         let mut rows = Vec::new();
@@ -139,7 +139,7 @@ impl Object {
     }
 }
 
-/// Objects of one or several owners, page by page, on 2 to 4 nodes; intensities as far apart as assumed.
+/// Objects with one or several owners on 2 to 4 nodes, with intensities as different as the assumed bounds permit.
 fn objects() -> impl Strategy<Value = Object> {
     (
         2usize..5,
@@ -182,7 +182,7 @@ fn objects() -> impl Strategy<Value = Object> {
 
 #[test]
 fn pages_weigh_alike_and_few_samples_are_not_judged() {
-    // An intense page does not outweigh a quiet one; the third has too few samples.
+    // A page with many accesses does not outweigh one with few; the third page has too few samples.
     let seen = program(&[vec![900, 100], vec![5, 5], vec![1, 0]], 4);
     assert_eq!((seen.pages, seen.judged), (3, 2));
     assert!((seen.exclusivity.unwrap().value - 0.7).abs() < 1e-12);
@@ -191,7 +191,7 @@ fn pages_weigh_alike_and_few_samples_are_not_judged() {
 
 #[test]
 fn a_handful_of_pages_that_agree_is_no_certainty() {
-    // As if each scan had seen one page: Wilson's bound of 4 of 4 is 0.51, and its odds are divided.
+    // As if each scan had seen a single page: Wilson's lower bound for 4 of 4 is 0.51, and its odds are divided.
     let five = program(&vec![vec![4, 0, 0, 0]; 5], 2);
     assert!((five.shares.unwrap().low - 0.510).abs() < 1e-3, "{five:?}");
     assert_eq!(five.exclusivity.unwrap().low, 0.25);
@@ -200,27 +200,29 @@ fn a_handful_of_pages_that_agree_is_no_certainty() {
 
 #[test]
 fn hundreds_of_pages_of_one_node_say_much() {
-    // 22 blocks of 10 samples: 3.84 / 220 of the samples may be others', and 32 times that of the accesses.
+    // 22 blocks of 10 samples: up to 3.84 / 220 of the samples may be from other nodes, which stand for 32 times as
+    // many accesses each.
     let interval = exclusivity(&vec![vec![10, 0, 0, 0]; 500]);
     assert!((0.60..0.65).contains(&interval.low), "{interval:?}");
 }
 
-/// All samples local, half of the accesses not: few samples, half of the pages not seen again since they
-/// moved, and one node's first touch after each scan standing for 32 times as many of the other's.
+/// All samples are local, but half of the accesses are not: there are few samples, half of the pages were not seen
+/// again after they had moved, and one node's first touch after each scan stands for 32 times as many accesses as the
+/// other's.
 #[test]
 fn samples_that_are_all_local_do_not_claim_more_than_they_carry() {
     for (samples, unseen) in [(1, 0.0), (12, 0.0), (400, 0.0), (10_000, 0.5), (1_000_000, 0.5)] {
         let said = sampled_share(1.0, samples, unseen);
         assert!(said.low <= 0.5 && said.high >= 0.5, "{samples} samples: {said:?}");
     }
-    // Ten thousand of all pages do carry something, and none carries anything.
+    // Ten thousand samples of all pages do support a claim; none support none.
     assert!(sampled_share(1.0, 100_000, 0.0).low > 0.6);
     let nothing = sampled_share(0.0, 0, 0.0);
     assert!(nothing.low <= 0.0 && nothing.high >= 0.99, "{nothing:?}");
 }
 
 proptest! {
-    /// One page and two nodes: for all accesses and orders, the interval contains the share.
+    /// One page and two nodes: for any accesses in any order, the interval contains the share.
     #[test]
     fn the_interval_of_a_share_holds_the_share_of_accesses(
         visits in 0.0f64..=1.0, intensity in -1.0f64..=1.0, samples in 1u64..5000, unseen in 0.0f64..=1.0, others in 0.0f64..=1.0,
@@ -259,7 +261,7 @@ proptest! {
         }
     }
 
-    /// Of what is seen alike, more is known from more of it.
+    /// Additional equal pages narrow the interval.
     #[test]
     fn more_pages_narrow_it(page in proptest::collection::vec(0u64..9, 3), pages in 25usize..200, more in 2usize..5) {
         prop_assume!(page.iter().sum::<u64>() > 0);
@@ -267,7 +269,8 @@ proptest! {
         prop_assert!(width(&vec![page.clone(); pages * more * 2]) <= once + 1e-9);
     }
 
-    /// What is drawn alike, too. A variance that is estimated from a dozen slices is off by ten times once in 10,000.
+    /// Additional pages or samples drawn with the same probabilities narrow it, too. A variance estimated from a dozen
+    /// slices is wrong by a factor of ten once in 10,000.
     #[test]
     fn many_pages_or_samples_drawn_alike_narrow_it(share in 0.8f64..0.95, samples in 12u32..24, seed in any::<u64>()) {
         let object = |pages, samples| Object {
@@ -285,8 +288,8 @@ proptest! {
     }
 }
 
-/// Of how many recordings of objects the interval misses the exact value, at 95 %. Of 100 of one object more than
-/// 18 may once in a million times; of those of 48 together, more than 6 % once in a thousand.
+/// The number of recordings whose interval misses the exact value, at 95 %. More than 18 of 100 recordings of one
+/// object miss once in a million times; more than 6 % of those of 48 objects together once in a thousand.
 fn misses_are_as_rare_as_stated(change: impl Fn(Object) -> Object, interval: impl Fn(&Sampled) -> Interval) {
     const OBJECTS: usize = 48;
     const RECORDINGS: usize = 100;
@@ -312,7 +315,7 @@ fn the_interval_holds_the_exact_share_of_accesses() {
     misses_are_as_rare_as_stated(|object| object, |seen| seen.exclusivity.unwrap());
 }
 
-/// The part that is chance alone, without what is assumed of intensity.
+/// Tests the sampling error alone, without the assumptions on intensity.
 #[test]
 fn the_interval_of_samples_holds_the_share_of_visits() {
     let alike = |object: Object| Object {
@@ -323,8 +326,9 @@ fn the_interval_of_samples_holds_the_share_of_visits() {
     misses_are_as_rare_as_stated(alike, |seen| seen.shares.unwrap());
 }
 
-/// All pages change hands at once, slice by slice: this many slices are this many draws, whatever the number of pages.
-/// Fewer slices, or a larger share, would give runs in which nothing varies more often than once in 200.
+/// All pages change owners at the same time, slice by slice: the number of independent draws is the number of slices,
+/// whatever the number of pages. With fewer slices or a larger share, recordings without any variance would occur more
+/// often than once in 200.
 #[test]
 fn the_interval_holds_the_share_of_phases_that_all_pages_have_in_common() {
     const RECORDINGS: u32 = 400;
@@ -343,7 +347,7 @@ fn the_interval_holds_the_share_of_phases_that_all_pages_have_in_common() {
         let said = object.sampled(&mut chance).shares.unwrap();
         missed += u32::from(share < said.low || said.high < share);
     }
-    // At 95 % more than 36 of 400 are missed once in 4,000 times.
+    // At 95 %, more than 36 of 400 miss once in 4,000 times.
     assert!(missed <= 36, "{missed} of {RECORDINGS}");
 }
 
@@ -354,7 +358,7 @@ fn of_few_slices_all_samples_of_a_page_count_as_one_scan_of_them() {
         (0..400).flat_map(one).collect()
     };
     let low = |slices| judged(pages(slices), 2, 1, Vec::new()).shares.unwrap().low;
-    // Wilson's bound of 8 of 8, and of 20 blocks of them.
+    // Wilson's bound for 8 of 8, and for 20 blocks of 8.
     assert!((low(4) - 8.0 / (8.0 + 3.84)).abs() < 1e-3, "{}", low(4));
     assert!((low(8) - 160.0 / (160.0 + 3.84)).abs() < 1e-3, "{}", low(8));
 }

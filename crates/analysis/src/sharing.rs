@@ -4,7 +4,7 @@ use crate::{Entry, Histogram, NodeCounts};
 use nodewise_profile::{ObjectKind, ThreadId};
 use rayon::prelude::*;
 
-/// The four kinds of pages.
+/// How a page is shared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum SharingClass {
     /// Stacks, thread-local storage, program and library images: placement cannot help.
@@ -13,7 +13,7 @@ pub enum SharingClass {
     NonShared,
     /// Accessed by several threads of one node.
     NodeShared,
-    /// Accessed by threads of more than one node, counts disregarded.
+    /// Accessed by threads of more than one node, whatever the numbers of accesses.
     UniformlyShared,
 }
 
@@ -57,9 +57,9 @@ impl SharingClass {
     }
 }
 
-/// Thread × thread communication through shared pages, symmetric, zero on the diagonal: for each
-/// page, two threads communicate as much as the lesser of them accesses it (after Diener, Cruz and
-/// Navaux, "Communication-based mapping using shared pages", IPDPS 2013, who count page faults).
+/// Thread × thread communication through shared pages, symmetric, zero on the diagonal. Each page adds the smaller of
+/// two threads' access counts to their communication (after Diener, Cruz and Navaux, "Communication-based mapping using
+/// shared pages", IPDPS 2013, who count page faults).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SharingMatrix {
     threads: usize,
@@ -92,7 +92,7 @@ impl SharingMatrix {
         self.threads
     }
 
-    /// What two threads share.
+    /// The communication between two threads, in accesses.
     #[must_use]
     pub fn between(&self, a: ThreadId, b: ThreadId) -> u64 {
         self.cells[a.index() * self.threads + b.index()]

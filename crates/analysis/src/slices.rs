@@ -1,20 +1,21 @@
-//! The histogram of each slice in parts; a slice may be as large as the whole run, so it is never held as a whole.
+//! The histogram of each slice, in parts: a slice may be as large as the whole run, so its histogram is never held as a
+//! whole.
 
 use crate::Histogram;
 use crate::sweep::Sweep;
 use crate::visitor::Visitor;
 use nodewise_profile::{Access, SliceId};
 
-/// Looks at the run slice by slice.
+/// A consumer of slice histograms.
 pub trait SliceVisitor {
-    /// Some pages of a slice, all above those that it has been shown of the slice.
+    /// Receives some pages of a slice, all above those that it received earlier for the same slice.
     fn part(&mut self, slice: SliceId, pages: &Histogram);
 
-    /// The slice has no more; nothing is said of slices without accesses.
+    /// Called after the last part of a slice. Slices without accesses are skipped.
     fn end_of_slice(&mut self, _slice: SliceId) {}
 }
 
-/// Adds rows up to histograms of slices, for all who look at these.
+/// Builds the histogram of each slice from rows, and shows it to all consumers.
 pub struct Slices<'v> {
     visitors: Vec<&'v mut dyn SliceVisitor>,
     sweep: Sweep,
@@ -22,7 +23,7 @@ pub struct Slices<'v> {
 }
 
 impl<'v> Slices<'v> {
-    /// At pages of `1 << shift` base pages, in a profile of this many threads.
+    /// For pages of `1 << shift` base pages and a profile of `threads` threads.
     #[must_use]
     pub fn new(threads: usize, shift: u32, visitors: Vec<&'v mut dyn SliceVisitor>) -> Self {
         Self {
@@ -76,7 +77,7 @@ mod tests {
     use crate::sweep::PART;
     use nodewise_profile::{InMemory, PageNumber, ThreadId};
 
-    /// The pages of each part, and ends of slices.
+    /// Records the pages of each part, and the ends of slices.
     #[derive(Default)]
     struct Seen(Vec<(SliceId, Vec<PageNumber>)>, Vec<SliceId>);
 

@@ -1,7 +1,7 @@
 //! Histograms of slices, in parts, from rows that ascend by page.
 //!
-//! Rows of a slice ascend by their first page, so a sweep over pages with the set of runs that
-//! cover the current one yields each page once, in order.
+//! The rows of a slice ascend by their first page. A sweep over the pages that keeps the set of rows covering the
+//! current page therefore yields each page once, in order.
 
 use crate::histogram::{Entry, Histogram, sum_by_thread};
 use nodewise_profile::{Access, PageNumber};
@@ -13,10 +13,10 @@ pub(crate) const PART: usize = 1 << 16;
 pub(crate) struct Sweep {
     out: Histogram,
     shift: u32,
-    /// Rows whose runs cover page `at`.
+    /// Rows whose runs of pages cover page `at`.
     active: Vec<Access>,
     at: u64,
-    /// The active rows as cells, one per thread.
+    /// The active rows as cells, one for each thread.
     cells: Vec<Entry>,
 }
 
@@ -42,7 +42,7 @@ impl Sweep {
         self.active.push(*row);
     }
 
-    /// Emits all covered pages below `limit`, in stretches over which the active rows are the same.
+    /// Emits all covered pages below `limit`, in stretches in which the set of active rows is constant.
     fn advance(&mut self, limit: u64, emit: &mut Emit<'_>) {
         let end = |a: &Access| a.page.0 + u64::from(a.len);
         while !self.active.is_empty() && self.at < limit {
@@ -60,7 +60,7 @@ impl Sweep {
         self.at = limit;
     }
 
-    /// Whether a page belongs to the same large page as the one before.
+    /// Whether a base page belongs to the same large page as the last emitted one.
     fn is_within_last(&self, page: PageNumber) -> bool {
         let large = |page: &PageNumber| page.align_down(self.shift);
         self.out.pages.last().map(large) == Some(large(&page))
@@ -80,7 +80,7 @@ impl Sweep {
         sum_by_thread(&mut self.cells);
     }
 
-    /// Emits what is left; the next row may begin anew.
+    /// Emits the remaining pages; the next row may start at any page.
     pub fn finish(&mut self, emit: &mut Emit<'_>) {
         self.advance(u64::MAX, emit);
         self.flush(emit);

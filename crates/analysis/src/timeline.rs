@@ -6,28 +6,28 @@ use crate::{Affinity, Dynamicity, Histogram, Metrics, measure};
 use nodewise_machine::NodeId;
 use nodewise_profile::{AccessSource, PageNumber, Profile, SliceId};
 
-/// One slice under a fixed mapping.
+/// The metrics of one slice under a fixed mapping.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SliceMetrics {
     /// Number of the time slice.
     pub slice: SliceId,
     /// Metrics of the accesses in the slice.
     pub metrics: Metrics,
-    /// Pages that would have to move in it (Diener II-C).
+    /// Number of pages that would have to move in the slice (Diener et al. II-C).
     pub migrations: u64,
 }
 
-/// The slices of a run, and what they say together.
+/// The metrics of all slices of a run.
 #[derive(Clone, Debug)]
 pub struct Timeline {
     /// Slices with accesses, ascending.
     pub slices: Vec<SliceMetrics>,
-    /// Moves in all, and of each page.
+    /// The number of moves, in total and for each page.
     pub dynamicity: Dynamicity,
 }
 
 impl Timeline {
-    /// One pass over the accesses; `homes` is where first touch has the whole histogram's pages.
+    /// Makes one pass over the accesses. `homes` is the node of each page of the whole histogram under first touch.
     ///
     /// # Errors
     /// When the source cannot be read to its end.
@@ -48,7 +48,7 @@ impl Timeline {
     }
 }
 
-/// The slices of a run as they come.
+/// Builds a timeline while the slices of a run are read.
 pub struct TimelineBuilder<'a> {
     profile: &'a Profile,
     whole: &'a Histogram,
@@ -57,12 +57,12 @@ pub struct TimelineBuilder<'a> {
     nodes: usize,
     slices: Vec<SliceMetrics>,
     dynamicity: Dynamicity,
-    /// Of the slice under way.
+    /// Metrics of the current slice.
     metrics: Metrics,
 }
 
 impl<'a> TimelineBuilder<'a> {
-    /// A builder for the same figures as [`Timeline::of`], fed with rows from outside.
+    /// A builder for [`Timeline::of`] that shares a pass with other consumers.
     #[must_use]
     pub fn new(
         profile: &'a Profile,
@@ -110,7 +110,7 @@ impl SliceVisitor for TimelineBuilder<'_> {
     }
 }
 
-/// The homes of a slice's pages, all of which are among the whole's.
+/// The homes of a slice's pages, all of which must be in the whole histogram.
 fn homes_of(whole: &Histogram, homes: &[NodeId], slice: &Histogram) -> Vec<NodeId> {
     let mut at = 0;
     let home = |page: &PageNumber| {
@@ -136,7 +136,7 @@ mod tests {
             reads: 4,
             ..Access::default()
         };
-        // Page 8 belongs to thread 0 in the first half and to thread 1 in the second.
+        // Page 8 is used by thread 0 in the first half and by thread 1 in the second.
         let source = InMemory::new(vec![row(0, 8, 0), row(0, 3, 1), row(2, 8, 1)]);
         let whole = Histogram::build(&source, 2, 0).unwrap();
         let homes = [1, 0].map(NodeId);

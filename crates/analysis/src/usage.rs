@@ -1,4 +1,4 @@
-//! Use of objects by code region, and how a region's threads divide them; a histogram sums over regions.
+//! Use of objects by code region, and how a region's threads divide them. (A histogram sums over all regions.)
 
 use crate::Histogram;
 use crate::division::{self, Division};
@@ -9,14 +9,14 @@ use crate::visitor::{Visitor, read};
 use nodewise_profile::{Access, AccessSource, ObjectId, Profile, RegionId};
 use std::collections::BTreeMap;
 
-/// Object × region: sums, and the division of the pages where the object has pages of its own.
+/// For each object and region: sums, and the division of the pages if the object has pages of its own.
 #[derive(Clone, Debug, Default)]
 pub struct Usage {
     sums: RegionSums,
     divisions: BTreeMap<ObjectId, Vec<Division>>,
 }
 
-/// The first pass: sums, from which follows which regions of an object matter.
+/// The first pass: sums, which determine the regions that matter for each object.
 impl Visitor for Usage {
     fn rows(&mut self, rows: &[Access]) {
         self.sums.rows(rows);
@@ -65,7 +65,7 @@ impl Usage {
         Ok(maps.finish())
     }
 
-    /// What is left to be looked at once all sums are there: the pages of the regions that matter.
+    /// A consumer for the second pass, once all sums are known: it maps the pages of the regions that matter.
     #[must_use]
     pub fn maps<'a>(self, profile: &'a Profile, histogram: &'a Histogram) -> UsageMaps<'a> {
         UsageMaps {
@@ -80,14 +80,14 @@ impl Usage {
         self.sums.regions(object)
     }
 
-    /// How threads divide an object in each region that makes 1 % of its accesses, most accesses
-    /// first; empty for stacks, images and pages without a known owner.
+    /// How threads divide an object, for each region that makes at least 1 % of its accesses, in descending order of
+    /// accesses. Empty for stacks, images and pages without a known owner.
     #[must_use]
     pub fn divisions(&self, object: ObjectId) -> &[Division] {
         self.divisions.get(&object).map_or(&[], Vec::as_slice)
     }
 
-    /// What an object is over all its regions. Shared ones that are hardly written are told apart.
+    /// The overall pattern of an object over all its regions. Of shared patterns, the read-only forms are told apart.
     #[must_use]
     pub fn pattern(&self, object: ObjectId) -> Pattern {
         let mut sum = RegionUse::default();
@@ -97,7 +97,7 @@ impl Usage {
             None if sum.threads() <= 1 || !self.divisions(object).is_empty() => Pattern::OneThread,
             None => Pattern::Uniform,
         };
-        // One thread's initialisation does not make it a written object.
+        // Writes of a region with a single thread, such as an initialisation, do not make the object a written one.
         let teams = || self.divisions(object).iter().filter(|d| d.is_significant());
         let (reads, writes) = match teams().next() {
             Some(_) => teams().fold((0, 0), |(r, w), d| (r + d.reads, w + d.writes)),
@@ -111,7 +111,7 @@ impl Usage {
         }
     }
 
-    /// Whether uniform means that all threads sweep it, not that regions divide it differently.
+    /// Whether a uniform pattern means that all threads sweep the object, not that regions divide it differently.
     fn conflict_free(&self, object: ObjectId) -> bool {
         let significant = |d: &&Division| d.is_significant();
         !self

@@ -1,12 +1,12 @@
 //! Sharing one pass over the access table between all consumers.
 //!
-//! Decoding the table dominates the cost of reading a profile. So consumers implement [`Visitor`], and all that are ready
-//! share a pass: the first for those that need rows only (the histogram, the sums of [`crate::Usage`]), the second for
-//! those that need the histogram to index pages.
+//! Decoding the table dominates the cost of reading a profile. Consumers therefore implement [`Visitor`], and all that
+//! are ready share a pass: the first pass serves those that need only rows (the histogram, the sums of
+//! [`crate::Usage`]), the second those that need the histogram to index pages.
 
 use nodewise_profile::{Access, AccessSource};
 
-/// Looks at the rows of the access table, in the order of [`AccessSource::visit`].
+/// A consumer of the rows of the access table, in the order of [`AccessSource::visit`].
 pub trait Visitor {
     /// Takes the next rows of the access table.
     fn rows(&mut self, rows: &[Access]);
@@ -15,10 +15,10 @@ pub trait Visitor {
     fn end(&mut self) {}
 }
 
-/// Reads the accesses once and shows them to all visitors.
+/// Reads the accesses once, and shows them to all visitors.
 ///
 /// # Errors
-/// When the source cannot be read to its end; what the visitors hold is then a part of it.
+/// If the source cannot be read to its end; the visitors have then seen only a part of it.
 pub fn read<S: AccessSource>(source: &S, visitors: &mut [&mut dyn Visitor]) -> Result<(), S::Error> {
     source.visit(&mut |rows| visitors.iter_mut().for_each(|v| v.rows(rows)))?;
     visitors.iter_mut().for_each(|v| v.end());
@@ -30,7 +30,7 @@ mod tests {
     use super::*;
     use nodewise_profile::InMemory;
 
-    /// How many rows it was shown, and whether it was told that these are all.
+    /// Counts rows, and records whether the end was reported.
     #[derive(Debug, Default, PartialEq)]
     struct Count(usize, bool);
 

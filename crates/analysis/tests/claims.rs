@@ -1,5 +1,5 @@
-//! A pattern is claimed only where the pages exclude the others: each assignment of the catalogue, for 1 to
-//! 16 threads, is called what made it, or nothing that something else made.
+//! A pattern is claimed only if the pages exclude all others: for 1 to 16 threads, each assignment of the catalogue
+//! gets the name of what made it, or a name that nothing in the catalogue has made.
 
 use nodewise_analysis::{Affinity, Conflict, Division, Histogram, Pattern, Remedy, Usage};
 use nodewise_machine::{CpuId, NodeId};
@@ -11,39 +11,39 @@ use proptest::prelude::*;
 
 const FIRST: u64 = 1 << 20;
 
-/// Who uses a page: threads with loads and lines.
+/// The use of a page: thread, loads and lines.
 type Uses = Vec<(u32, u64, u64)>;
 
-/// What made an assignment.
+/// The causes of assignments: the catalogue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Maker {
     /// Blocks in the order of the threads.
     Static,
-    /// The same in a loop that counts down.
+    /// Blocks in descending order, as by a loop that counts down.
     Down,
-    /// The same, beginning with another thread.
+    /// Blocks in thread order, beginning with this thread.
     Shifted(u32),
-    /// Each with its neighbour's block.
+    /// Blocks with neighbouring threads swapped.
     Swapped,
-    /// One block a thread, whoever comes first.
+    /// One block per thread, in order of arrival.
     Arrival(u64),
-    /// Whole chunks to whoever is free.
+    /// Whole chunks to the next free thread.
     Dynamic(u64),
-    /// This many pages to each in turn.
+    /// This many pages to each thread in turn.
     Cyclic(u32),
-    /// This many rows whose columns are dealt.
+    /// A matrix of this many rows whose columns are distributed.
     Columns(u32),
-    /// The same, beginning with another thread.
+    /// Columns, beginning with another thread.
     ShiftedColumns(u32),
-    /// Rows there and back.
+    /// Rows that are traversed back and forth.
     Serpentine(u32),
-    /// Blocks in order, and their ends read by both neighbours.
+    /// Blocks in thread order whose ends both neighbours read.
     Stencil,
-    /// The same round the ends of the array.
+    /// The same with wrap-around at the ends of the array.
     Periodic,
-    /// Blocks in order, and everything read by all.
+    /// Blocks in thread order, and all threads read everything.
     Gathered,
-    /// Everything used by all.
+    /// All threads use everything.
     Everyone,
 }
 
@@ -79,7 +79,7 @@ fn order(threads: u32, seed: u64) -> Vec<u32> {
 }
 
 impl Maker {
-    /// Owners of blocks, in the order of memory.
+    /// The owner of each block, in address order.
     fn blocks(self, threads: u32) -> Option<Vec<u32>> {
         let row: Vec<u32> = (0..threads).collect();
         let moved = |by: u32| row.iter().map(|t| (t + by) % threads).collect::<Vec<_>>();
@@ -134,7 +134,7 @@ impl Maker {
         (0..pages).map(own).collect()
     }
 
-    /// Whether a division's pattern is what it made, as far as its name goes.
+    /// Whether this cause makes what the name of a division's pattern says.
     fn made(self, threads: u32, division: &Division) -> bool {
         let blocks = self.blocks(threads).unwrap_or_default();
         let ascending = blocks.iter().copied().eq(0..threads);
@@ -145,20 +145,20 @@ impl Maker {
                 let row: Vec<u32> = (0..threads).collect();
                 blocks.len() > row.len() && blocks.chunks(row.len()).all(|part| part == row)
             }
-            // Nothing here is made so.
+            // Nothing in the catalogue makes these.
             (Pattern::YWise | Pattern::Strided, true) | (Pattern::BlockExclusive, _) => false,
             _ => true,
         }
     }
 }
 
-/// One object used by these loops, each a region of its own; `kind` says what regions are.
+/// Divisions of one object that these loops use, each in a region of its own; `kind` is the kind of the regions.
 fn divisions(threads: u32, loops: &[Vec<Uses>], kind: RegionKind) -> Vec<Division> {
     let pages = loops.iter().map(Vec::len).max().unwrap_or(0) as u64;
     divisions_of(threads, loops, kind, pages * 4096 - 8)
 }
 
-/// The same of an array of this many bytes.
+/// [`divisions`] of an array of this many bytes.
 fn divisions_of(threads: u32, loops: &[Vec<Uses>], kind: RegionKind, bytes: u64) -> Vec<Division> {
     let pages = loops.iter().map(Vec::len).max().unwrap_or(0) as u64;
     let object = Object {
@@ -207,7 +207,7 @@ fn divisions_of(threads: u32, loops: &[Vec<Uses>], kind: RegionKind, bytes: u64)
     usage.divisions(ObjectId(1)).to_vec()
 }
 
-/// One sweep over an array of doubles, as `schedule(static, chunk)` deals its items.
+/// One sweep over an array of doubles whose items `schedule(static, chunk)` distributes.
 fn dealt(threads: u64, items: u64, chunk: u64) -> Vec<Uses> {
     let page = |page: u64| {
         let (first, last) = (page * 512, (page * 512 + 512).min(items));
@@ -246,7 +246,7 @@ proptest! {
         }
     }
 
-    /// Whatever else of the catalogue makes the same pages would be as good an explanation.
+    /// A pattern is not claimed if another cause in the catalogue makes the same pages.
     #[test]
     fn nothing_is_claimed_that_two_explain(threads in 1u32..=16, maker in 0usize..MAKERS.len(), seed in 0u64..4096, size in 2u32..9) {
         let maker = MAKERS[maker](seed);
@@ -261,7 +261,7 @@ proptest! {
         prop_assert!(threads >= 4 || !decided(&found), "{} threads: {:?}", threads, found);
     }
 
-    /// Two loops of any making: a schedule is advised only where both are what it takes them for.
+    /// Two loops with any causes: a schedule is advised only if both loops are what the advice assumes.
     #[test]
     fn a_remedy_is_of_loops_that_are_so(threads in 1u32..=16, one in 0usize..MAKERS.len(), two in 0usize..MAKERS.len(), seed in 0u64..4096, size in 2u32..9) {
         let makers = [MAKERS[one](seed), MAKERS[two](mix(seed) % 4096)];
@@ -275,12 +275,12 @@ proptest! {
         }
     }
 
-    /// Chunks of one dimension are no columns, whatever another loop makes of the array.
+    /// Chunks of a one-dimensional array do not become columns, whatever another loop does with the array.
     #[test]
     fn chunks_dealt_in_turn_get_no_second_dimension(threads in 1u64..=16, pages in 1u64..9, more in 0u64..600, rounds in 2u64..40, rest in 0u64..100) {
         let (chunk, round) = (512 * pages + more / 2 * (more % 2), 512 * pages * threads);
         let items = rounds * chunk * threads + if rest < 50 { 0 } else { rest * round / 100 };
-        // That a chunk makes a square or a cube of it is chance.
+        // Chunk lengths that by chance make the array a square or a cube are excluded.
         let regular = |rounds: u64| [rounds * rounds / 2, rounds * rounds, 2 * rounds * rounds, rounds * rounds * rounds];
         prop_assume!((rounds..=rounds + 1).all(|r| !regular(r).contains(&items)));
         let loops = [dealt(threads, items, chunk), dealt(threads, items, items.div_ceil(threads))];
@@ -294,7 +294,7 @@ proptest! {
         prop_assert!(!square, "{:?}", found);
     }
 
-    /// Code that is no construct has no loops to change, whatever its threads do.
+    /// Code outside parallel constructs gets no schedule, whatever its threads do.
     #[test]
     fn serial_code_and_threads_of_the_program_get_no_schedule(threads in 1u32..=16, maker in 0usize..MAKERS.len(), seed in 0u64..4096, size in 2u32..9) {
         let maker = MAKERS[maker](seed);
@@ -307,13 +307,13 @@ proptest! {
     }
 }
 
-/// With two threads everything is one of few: nothing decides between them, and the text says so.
+/// Two threads have few possible orders: no cause can be excluded, and the text says so.
 #[test]
 fn two_threads_halves_the_other_way_round_are_explained_in_both_ways() {
     for maker in [Maker::Down, Maker::Shifted(1), Maker::Swapped] {
         let found = divisions(2, &[maker.uses(2, 8)], RegionKind::OpenMp);
         assert_eq!((found[0].pattern, found[0].inverse), (Pattern::Blocks, false));
-        let says = found[0].or_else().expect("two explanations");
+        let says = found[0].alternative_causes().expect("two explanations");
         assert!(
             says.contains("counts down") && says.contains("4 threads or more"),
             "{says}"
@@ -321,7 +321,7 @@ fn two_threads_halves_the_other_way_round_are_explained_in_both_ways() {
     }
 }
 
-/// Orders that by chance went down, or on like a Latin square, for most of their blocks.
+/// Orders that by chance descend, or advance like a Latin square, for most of their blocks.
 #[test]
 fn an_order_that_resembles_another_is_not_called_by_its_name() {
     let cases = [
@@ -339,7 +339,7 @@ fn an_order_that_resembles_another_is_not_called_by_its_name() {
     }
 }
 
-/// A plain loop and one whose chunks are dealt in turn, over the same arrays of one dimension.
+/// A plain loop, and one whose chunks are distributed in turn, over the same one-dimensional arrays.
 #[test]
 fn chunks_of_an_array_are_no_columns() {
     for (items, chunk) in [(400_000, 4096), (1 << 20, 4096), (1 << 20, 2048), (1 << 18, 1024)] {

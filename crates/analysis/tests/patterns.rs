@@ -1,5 +1,5 @@
-//! The pattern recogniser on programs whose loops are known: every schedule it names is one that a
-//! loop could have had.
+//! Tests the pattern recogniser on programs with known loops: each schedule that it names is one that the loop could
+//! have had.
 
 use nodewise_analysis::{Affinity, Conflict, Division, Histogram, Pattern, Remedy, Usage};
 use nodewise_machine::{CpuId, NodeId};
@@ -8,14 +8,14 @@ use nodewise_profile::{
 };
 use proptest::prelude::*;
 
-/// What a thread does to a page: who, loads, stores, lines.
+/// What one thread does to a page: thread, loads, stores, lines.
 type Use = (u32, u64, u64, u64);
-/// One loop: what happens to each page.
+/// One loop: the uses of each page.
 type Loop<'a> = &'a dyn Fn(u32) -> Vec<Use>;
 
 const FIRST: u64 = 1 << 20;
 
-/// One heap object of `pages` pages, used by these loops, each a region of its own from 1.
+/// The usage of one heap object of `pages` pages by these loops, each in a region of its own, numbered from 1.
 fn usage(threads: u32, pages: u32, bytes: u64, loops: &[Loop<'_>]) -> Usage {
     let object = Object {
         kind: ObjectKind::Heap,
@@ -59,7 +59,7 @@ fn divisions(threads: u32, pages: u32, loops: &[Loop<'_>]) -> Vec<Division> {
     usage.divisions(ObjectId(1)).to_vec()
 }
 
-/// The same of a square of this many rows, whose items have eight bytes.
+/// The divisions of a square matrix of this many rows, with items of eight bytes.
 fn square(threads: u32, pages: u32, rows: u32, loops: &[Loop<'_>]) -> Vec<Division> {
     let usage = usage(threads, pages, u64::from(rows).pow(2) * 8, loops);
     usage.divisions(ObjectId(1)).to_vec()
@@ -74,22 +74,22 @@ fn first(all: &[Division]) -> (Pattern, u32, bool) {
     (all[0].pattern, all[0].repeat, all[0].inverse)
 }
 
-/// A page of its own for a thread, swept once.
+/// A page that one thread sweeps once.
 fn own(thread: u32) -> Vec<Use> {
     vec![(thread, 512, 512, 64)]
 }
 
-/// Rows dealt over threads, as schedule(static) cuts `pages` pages.
+/// Rows distributed over threads, as schedule(static) divides `pages` pages.
 fn x_wise(threads: u32, pages: u32) -> impl Fn(u32) -> Vec<Use> {
     move |page| own(page * threads / pages)
 }
 
-/// Columns dealt over threads: blocks of `block` pages, again in each row.
+/// Columns distributed over threads: blocks of `block` pages, repeated in each row.
 fn y_wise(threads: u32, block: u32) -> impl Fn(u32) -> Vec<Use> {
     move |page| own(page / block % threads)
 }
 
-/// Threads in order, as many on each node.
+/// Threads in order, equally many on each node.
 fn in_order(threads: u32, nodes: u32) -> Affinity {
     Affinity {
         name: "in order".into(),
@@ -113,7 +113,7 @@ fn blocks_keep_their_name_despite_shared_borders_and_neighbours() {
 
 #[test]
 fn blocks_smaller_than_a_page_still_have_an_order() {
-    // Rows of two pages, eight threads: four of them on each page.
+    // Rows of two pages and eight threads, four of them on each page.
     let columns = |page: u32| (0..4).map(|t| (page % 2 * 4 + t, 128, 128, 16)).collect();
     assert_eq!(
         first(&square(8, 64, 32, &[&columns])),
@@ -129,7 +129,7 @@ fn every_page_divided_by_all_is_z_wise_swept_by_all_uniform_and_picked_random() 
     let all = |reads, writes, lines| move |_: u32| (0..8).map(|t| (t, reads, writes, lines)).collect();
     // One sweep: eight lines of each page for each thread.
     assert_eq!(one(8, 64, &all(64, 0, 8)).0, Pattern::ZWise);
-    // Many sweeps, and written: no two threads write one item.
+    // Many sweeps that write: no two threads write the same item.
     assert_eq!(one(8, 64, &all(6400, 6400, 800)).0, Pattern::ZWise);
     assert_eq!(one(8, 64, &all(512, 0, 64)).0, Pattern::Uniform);
     assert_eq!(one(8, 64, &all(100, 0, 90)).0, Pattern::Random);
@@ -144,7 +144,7 @@ fn chunks_in_turn_are_strided_unless_they_are_columns_of_a_matrix() {
     let side = 8 * 4096 / 8;
     let matrix = square(8, side * 8, side, &[&turns]);
     assert_eq!(matrix[0].pattern, Pattern::YWise);
-    // That another loop deals rows is no proof: rows are what a plain static schedule makes of any array.
+    // Another loop that distributes rows proves nothing: a plain static schedule divides any array in that way.
     let both = divisions(8, 1000, &[&turns, &x_wise(8, 1000)]);
     assert!(both.iter().all(|d| d.pattern != Pattern::YWise), "{both:?}");
     // Chunks may have many pages.
@@ -152,14 +152,14 @@ fn chunks_in_turn_are_strided_unless_they_are_columns_of_a_matrix() {
     assert_eq!(chunks[0].pattern, Pattern::Strided);
     assert!(
         chunks[0]
-            .or_else()
+            .alternative_causes()
             .is_some_and(|doubt| doubt.contains("columns of a matrix"))
     );
-    // Of an array that has no whole number of such rows they are nothing else.
+    // An array that is not a whole number of these rows can only be chunks.
     let odd = usage(8, 1000, 1000 * 4096 - 8, &[&y_wise(8, 5)]);
     let odd = &odd.divisions(ObjectId(1))[0];
-    assert_eq!((odd.pattern, odd.or_else()), (Pattern::Strided, None));
-    // A loop over the inner points of a grid leaves out its first row and its last.
+    assert_eq!((odd.pattern, odd.alternative_causes()), (Pattern::Strided, None));
+    // A loop over the inner points of a grid leaves out the first and the last row.
     let inner = |page: u32| match page / 40 {
         0 | 24 => Vec::new(),
         _ => own(page / 5 % 8),
@@ -167,7 +167,7 @@ fn chunks_in_turn_are_strided_unless_they_are_columns_of_a_matrix() {
     let both = divisions(8, 1000, &[&inner, &x_wise(8, 1000)]);
     let inner = both.iter().find(|d| d.region == RegionId(1)).unwrap();
     assert_eq!((inner.pattern, inner.repeat), (Pattern::YWise, 23));
-    // Its first columns and its last, too.
+    // It also leaves out the first and the last column.
     let inner = |page: u32| match (page / 64, page % 64) {
         (1..=30, column @ 2..=61) => own((column - 2) * 8 / 60),
         _ => Vec::new(),
@@ -175,9 +175,9 @@ fn chunks_in_turn_are_strided_unless_they_are_columns_of_a_matrix() {
     let both = divisions(8, 2048, &[&inner, &x_wise(8, 2048)]);
     let among = both.iter().find(|d| d.region == RegionId(1)).unwrap();
     assert_eq!((among.pattern, among.repeat), (Pattern::YWise, 30));
-    // No other thread may use them.
+    // Other threads must not use these pages.
     assert_eq!(one(8, 2048, &inner), (Pattern::YWise, 30, false));
-    // 4,096 rows of 2,048 doubles: three threads' chunks of whole items never have a third of that.
+    // 4,096 rows of 2,048 doubles: the chunks of three threads cannot be a third of a row.
     let thirds = |page: u32| (0..3).filter(|t| *t == page % 3).flat_map(own).collect();
     let rows = usage(3, 3 * 4096, 4096 * 2048 * 8, &[&thirds]);
     assert_eq!(rows.divisions(ObjectId(1))[0].pattern, Pattern::YWise);
@@ -222,7 +222,7 @@ fn loops_that_count_down_conflict_unless_the_binding_hides_it() {
     let down = |page: u32| rows(511 - page);
     let all = divisions(8, 512, &[&rows, &down]);
     assert!(all.iter().any(|d| d.inverse && d.pattern == Pattern::XWise));
-    // Thread t and thread 7 - t on one node.
+    // Threads t and 7 - t are on the same node.
     let folded = Affinity {
         nodes: [0, 0, 1, 1, 1, 1, 0, 0].map(NodeId).to_vec(),
         ..in_order(8, 2)
@@ -242,7 +242,7 @@ fn loops_that_agree_do_not_conflict() {
     }
 }
 
-/// Chunks of two lengths are two ways of dealing, which nothing reconciles.
+/// Chunks of two lengths are two ways to distribute an array, which no distribution reconciles.
 #[test]
 fn chunks_of_two_lengths_conflict_and_get_no_square() {
     let all = divisions(8, 960, &[&y_wise(8, 5), &y_wise(8, 2)]);
@@ -261,7 +261,7 @@ fn shared_objects_that_are_hardly_written_have_names_of_their_own() {
     assert_eq!(pattern(&|_| vec![(3, 9, 9, 9)]), Pattern::OneThread);
 }
 
-/// Whether this many rows of blocks in one order are more than chance, at 1 in 20.
+/// Whether this many rows of blocks in the same order exclude chance at 1 in 20.
 fn tells(threads: u32, rows: u32) -> bool {
     (1..=threads)
         .map(f64::from)
@@ -270,8 +270,8 @@ fn tells(threads: u32, rows: u32) -> bool {
         >= 20.0
 }
 
-/// Owners of a block-exclusive schedule: rows × columns of blocks, a Latin square over the nodes, and in
-/// each block the node's threads side by side along one dimension.
+/// The owners under a block-exclusive schedule: blocks in rows and columns form a Latin square over the nodes, and
+/// within a block the node's threads are side by side along one dimension.
 fn exclusive(
     threads: u32,
     nodes: u32,
@@ -295,7 +295,7 @@ proptest! {
         let rows = x_wise(threads, pages);
         prop_assert_eq!(one(threads, pages, &rows), (Pattern::XWise, 1, false));
         let down = |page: u32| rows(pages - 1 - page);
-        // Of two or three threads' orders too many look like it.
+        // Too many orders of two or three threads look like it.
         let claimed = if threads < 4 { (Pattern::Blocks, 1, false) } else { (Pattern::XWise, 1, true) };
         prop_assert_eq!(one(threads, pages, &down), claimed);
     }

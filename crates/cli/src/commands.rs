@@ -38,7 +38,7 @@ macro_rules! commands {
     };
 }
 
-// In the order of the tutorial: observe, look, decide, prove, enforce.
+// In the order of the tutorial: observe, inspect, decide, verify, enforce.
 commands! {
     /// Rank the policies, measure the best candidates, and print the fastest placement
     Tune = tune,

@@ -10,7 +10,7 @@ use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Refuses standard output for the objects, to which the processes append.
+/// Refuses standard output as the file for the list of objects, because the placed processes append to that file.
 pub fn check_objects(file: Option<&PathBuf>) -> anyhow::Result<()> {
     output::check_named("--objects", file, "each process of the program appends its own")
 }
@@ -90,7 +90,7 @@ fn remedy(error: &io::Error) -> &'static str {
     }
 }
 
-/// Removes folders of killed runs, as far as we may.
+/// Removes folders of killed runs, if permissions allow it.
 fn remove_abandoned(parent: &Path) {
     let old = |entry: &DirEntry| {
         let made = entry.metadata().and_then(|m| m.modified());

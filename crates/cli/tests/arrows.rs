@@ -1,4 +1,4 @@
-//! Dependency arrows: no crate uses another that docs/ARCHITECTURE.md does not let it use.
+//! Tests dependencies between crates: each crate uses only crates that docs/ARCHITECTURE.md permits.
 
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -7,14 +7,14 @@ use std::process::Command;
 
 const PREFIX: &str = "nodewise-";
 
-/// Rooms by name, each with the rooms it may use; `None` is everything.
+/// Crates by name, each with the crates that it may use; `None` stands for all.
 type Arrows = BTreeMap<String, Option<BTreeSet<String>>>;
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// The table of rooms: `` | `crates/NAME` | holds | may use | ``.
+/// Parses the table of crates: `` | `crates/NAME` | holds | may use | ``.
 fn allowed() -> Arrows {
     let page = std::fs::read_to_string(root().join("docs/ARCHITECTURE.md")).unwrap();
     let row = |line: &str| {
@@ -31,7 +31,7 @@ fn allowed() -> Arrows {
     page.lines().filter_map(row).collect()
 }
 
-/// What a room may use also lets it use what that may use.
+/// The transitive closure: a crate may also use the crates that its permitted dependencies may use.
 fn reachable(arrows: &Arrows, from: &str) -> Option<BTreeSet<String>> {
     let mut all = arrows.get(from)?.clone()?;
     let mut queue: Vec<String> = all.iter().cloned().collect();
@@ -42,7 +42,7 @@ fn reachable(arrows: &Arrows, from: &str) -> Option<BTreeSet<String>> {
     Some(all)
 }
 
-/// The rooms that each crate uses, its tests apart.
+/// The dependencies of each crate, without those of its tests.
 fn used() -> BTreeMap<String, BTreeSet<String>> {
     let cargo = Command::new(env!("CARGO"))
         .args(["metadata", "--format-version=1", "--no-deps", "--offline"])

@@ -1,4 +1,4 @@
-//! `nodewise check`, run on copies of what the kernel of a four-node host shows, and on this host.
+//! Tests `nodewise check` on imitated `/proc` and `/sys` files of a four-node host, and on this host.
 
 use serde_json::Value;
 use std::path::PathBuf;
@@ -87,7 +87,7 @@ impl Drop for Host {
     }
 }
 
-/// 400 MiB on node 0, as one thread's initialisation leaves it.
+/// A process with 400 MiB on node 0, as after initialisation by one thread.
 const ON_NODE_0: &str = "\
 55d0c1a00000 default file=/opt/solve/bin/solve mapped=12 N0=12 kernelpagesize_kB=4
 55d0c2e5b000 default heap anon=33 dirty=33 active=0 N0=33 kernelpagesize_kB=4
@@ -247,7 +247,7 @@ fn resctrl_tells_what_is_measured() {
         host.write(&format!("{folder}/mbm_total_bytes"), total);
         host.write(&format!("{folder}/mbm_local_bytes"), "400");
     }
-    // Counters that stand still measure nothing, and nothing is claimed.
+    // Counters that do not advance give no measurement, so none is reported.
     assert_eq!(
         host.json(&["--pid", "4242"])["processes"][0]["measured_local"],
         Value::Null

@@ -1,4 +1,4 @@
-//! The documentation is true: links lead somewhere, commands parse, documented JSON is real.
+//! Tests the documentation: links have targets, commands parse, and documented JSON keys exist.
 
 mod synthetic;
 
@@ -74,7 +74,8 @@ fn commands(text: &str) -> Vec<String> {
         .collect()
 }
 
-/// From the word `nodewise` on, behind variables set for it, up to a comment or a pipe.
+/// The part of a command line from the word `nodewise` up to a comment or a pipe, without preceding variable
+/// assignments.
 fn invocation(line: &str) -> Option<String> {
     let words = line
         .split_whitespace()
@@ -101,7 +102,7 @@ fn help(subcommand: &str) -> Option<String> {
 struct Helps(BTreeMap<String, Option<String>>);
 
 impl Helps {
-    /// What of this invocation the binary does not know: `None` is nothing.
+    /// The first word of an invocation that the binary does not know; `None` if it knows all.
     fn unknown(&mut self, command: &str) -> Option<String> {
         let mut words = command.split_whitespace().skip(1);
         let subcommand = words
@@ -202,7 +203,7 @@ fn the_json_of_report_has_exactly_the_documented_keys() {
         assert!(output.status.success(), "{message}");
         leaves(&serde_json::from_slice(&output.stdout).unwrap(), "", &mut real);
     }
-    // What is an array where it is known is documented as one, and null where it is not.
+    // A key that is an array in some documents and null in others is documented as an array.
     let arrays: BTreeSet<String> = real
         .iter()
         .filter_map(|k| k.strip_suffix("[]"))

@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// What passes for a bzImage.
+/// Bytes that are recognised as a bzImage kernel.
 fn keep_kernel(cache: &Path, version: &str) {
     let mut bytes = vec![0; 4096];
     bytes[0x202..0x206].copy_from_slice(b"HdrS");
@@ -34,7 +34,7 @@ impl Installation {
         self
     }
 
-    /// A compiler wrapper that does what a line of shell says.
+    /// Installs a compiler wrapper that runs a line of shell.
     fn wrapper(self, line: &str) -> Self {
         let path = self.0.join("nodewise-cc");
         std::fs::write(&path, format!("#!/bin/sh\n{line}\n")).unwrap();
@@ -42,7 +42,7 @@ impl Installation {
         self
     }
 
-    /// An emulator that answers as one of this version does.
+    /// Installs a fake emulator that reports this version.
     fn qemu(&self, program: &str, version: &str, help: &str) {
         let path = self.0.join(program);
         let text = format!(

@@ -1,5 +1,5 @@
-//! Options that take a file to write: `-` and `/dev/stdout` are standard output or refused, and what cannot be
-//! written is said before any work.
+//! Options that take a file to write: `-` and `/dev/stdout` are standard output or refused, and a file that cannot be
+//! written is reported before any work is done.
 
 mod synthetic;
 
@@ -9,13 +9,13 @@ use std::process::{Command, Output, Stdio};
 
 const NODEWISE: &str = env!("CARGO_BIN_EXE_nodewise");
 
-/// What becomes of an option whose file is standard output.
+/// Expected behaviour of an option whose file is standard output.
 enum Stdout {
-    /// The document is printed; a part of it.
+    /// The document is printed, and contains this text.
     Printed(&'static str),
-    /// It has to be a file with a name; a part of the reason.
+    /// Standard output is refused, with a reason that contains this text.
     Refused(&'static str),
-    /// Nothing is said against it; what would be printed needs a guest.
+    /// Standard output is accepted; the document itself is not tested, because it would need a guest.
     Allowed,
 }
 use Stdout::{Allowed, Printed, Refused};
@@ -132,7 +132,7 @@ fn standard_output_is_written_to_or_refused_and_no_file_is_called_a_dash() {
                 line.0
             );
             match line.1 {
-                // Where there are several nodes, balancing needs rights.
+                // On a host with several nodes, balancing needs privileges.
                 Printed(_) if line.0.starts_with("balance") && output.status.code() == Some(125) => {}
                 Printed(part) => assert!(
                     output.status.success() && out.contains(part),

@@ -1,4 +1,4 @@
-//! Small profiles that name very many pages: refused in one line, before there is room for them.
+//! Small profiles that claim very many pages are refused with a one-line error, before memory is allocated for them.
 
 mod synthetic;
 
@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 
 const MACHINE: [&str; 2] = ["--machine", "nehalem-2s"];
 
-/// Runs a command and prints its exit status and the peak of its memory in KiB after what it says.
+/// A program that runs a command and then prints the command's exit status and peak memory in KiB.
 const MEASURED: &str = "
 import os, sys
 child = os.spawnv(os.P_NOWAIT, sys.argv[1], sys.argv[1:])
@@ -15,7 +15,7 @@ _, status, usage = os.wait4(child, 0)
 print(os.waitstatus_to_exitcode(status), usage.ru_maxrss)
 ";
 
-/// The exit status, the peak of memory in MiB, and what was said.
+/// Exit status, peak memory in MiB, and output of a command.
 fn measured(arguments: &[&str], folder: &Path) -> (i32, u64, String) {
     let output = Command::new("python3")
         .args(["-c", MEASURED, env!("CARGO_BIN_EXE_nodewise")])
@@ -58,7 +58,7 @@ fn a_run_of_pages_beyond_its_object_takes_no_memory() {
             assert_eq!(status, 2, "{command:?}: {said}");
             assert_eq!(said.lines().count(), 1, "{command:?}: {said}");
             assert!(said.contains("damaged: its rows name"), "{command:?}: {said}");
-            // Of a sound profile of the same size it takes as much; of each page 100 bytes would be 3 GiB and more.
+            // A valid profile of the same size takes as much; 100 bytes for each page would be more than 3 GiB.
             assert!(peak < usual + 200, "{command:?}: {peak} MiB, usually {usual} MiB");
         }
     }

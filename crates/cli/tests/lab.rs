@@ -1,11 +1,11 @@
-//! `nodewise lab`, as far as no guest need boot: what can be known to fail is said before, in one line.
+//! `nodewise lab` without booting a guest: errors that can be detected before are reported before, in one line.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-/// A host with an emulator that says its version and then fails, and a kernel that is one by its
-/// header only: whatever comes to a boot is found out.
+/// A host with an emulator that reports its version and then fails, and a kernel file with only a valid header, so that
+/// every attempt to boot is detected.
 struct Host(PathBuf);
 
 impl Host {
@@ -45,7 +45,7 @@ impl Host {
         path
     }
 
-    /// A program that some bytes of make another.
+    /// A program file with a few changed bytes, which make it another kind of program.
     fn altered(&self, name: &str, bytes: &[(usize, u8)]) -> String {
         let mut program = std::fs::read("/bin/true").unwrap();
         bytes.iter().for_each(|(at, byte)| program[*at] = *byte);
@@ -271,7 +271,7 @@ fn a_batch_may_have_many_lines_and_each_is_read_before_a_boot() {
     host.refused(&on(&beyond), 125, &["7"]);
     let most = batch("most", 1025, "first-touch /bin/true\n");
     host.refused(&on(&most), 125, &["1025 runs in one boot: 1024 at most"]);
-    // The same number of good lines comes to a boot.
+    // The same number of valid lines leads to a boot.
     for lines in [65, 1024] {
         let _ = std::fs::remove_file(host.0.join("booted"));
         let output = on(&batch("good", lines, "interleave /bin/true\n"));
@@ -386,7 +386,7 @@ fn children(parent: u32) -> Vec<u32> {
         .collect()
 }
 
-/// Asks again until it is so, for some seconds.
+/// Polls a condition until it holds, for at most some seconds.
 fn soon(what: &str, is_so: impl Fn() -> bool) {
     for _ in 0..500 {
         if is_so() {
@@ -397,7 +397,7 @@ fn soon(what: &str, is_so: impl Fn() -> bool) {
     panic!("not within ten seconds: {what}");
 }
 
-/// A bit a signal, the first one's lowest.
+/// A mask with one bit for each signal; signal 1 is the lowest bit.
 fn ignored_signals() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let mask = status.lines().find_map(|l| l.strip_prefix("SigIgn:"));
@@ -425,7 +425,7 @@ fn however_it_is_ended_the_emulator_ends_too() {
             .args([format!("-{signal}"), lab.id().to_string()])
             .status();
         assert!(status.unwrap().success());
-        // A shell says 128 and the number.
+        // A shell reports 128 plus the signal's number.
         assert_eq!(lab.wait().unwrap().signal(), Some(signal));
         let gone = |id: &u32| {
             std::fs::read_to_string(format!("/proc/{id}/stat")).map_or(true, |s| s.contains(") Z "))

@@ -1,4 +1,4 @@
-//! A map finds its objects in builds of other compilers and with any level of debug information.
+//! A map applies to builds by other compilers and with other levels of debug information.
 
 #[allow(dead_code)] // the tests of `run` use the rest
 mod running;

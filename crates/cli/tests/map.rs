@@ -1,4 +1,4 @@
-//! `nodewise map` on a small profile: written, reviewed, applied again, refused.
+//! `nodewise map` on a small profile: maps are written, checked, applied in a simulation, and refused.
 
 mod synthetic;
 

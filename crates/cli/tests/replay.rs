@@ -1,4 +1,4 @@
-//! A recorded session from end to end: what was moved is reported, and moved again by the simulator.
+//! A recorded session from end to end: its moves are reported, and the simulator repeats them.
 
 mod synthetic;
 
@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::{Command, Output};
 use synthetic::MOVED;
 
-/// Eight threads are dealt over its four nodes.
+/// A machine of four nodes, over which eight threads are distributed.
 const MACHINE: [&str; 4] = ["--machine", "xeon-x7550", "--affinity", "scatter"];
 
 fn nodewise(command: &str, profile: &Path, arguments: &[&str]) -> Output {
@@ -50,7 +50,7 @@ fn a_session_is_replayed_move_by_move_from_where_its_pages_were() {
     assert_eq!(replay["multiple"], 0);
     let local = |p: &Value| p["local_fraction"].as_f64().unwrap();
     assert!(local(replay) > local(first_touch) + 0.05, "{replay}");
-    // Before the moves, all is where the master touched it; behind them, `grid` is where it is used.
+    // Before the moves, all pages are where the master touched them; after them, `grid` is where it is used.
     let local = |p: &Value, slice: usize| p["slices"][slice]["local_fraction"].as_f64().unwrap();
     assert!((local(replay, 1) - local(first_touch, 1)).abs() < 1e-9);
     assert!(
@@ -114,7 +114,7 @@ fn where_threads_were_seen_is_where_they_are() {
         said.starts_with("As its pages moved") && said.contains("under first-touch: "),
         "{said}"
     );
-    // What is said of the accesses is an interval around the share of the samples.
+    // The share of accesses is reported as an interval around the share of samples.
     for (range, share) in [
         (&here["moves"]["local_range"], moved),
         (&policy(&here, "first-touch")["local_range"], left),
@@ -122,7 +122,7 @@ fn where_threads_were_seen_is_where_they_are() {
         let [low, high] = [0, 1].map(|end| range[end].as_f64().unwrap());
         assert!(low < share && share < high || share == high, "{share} of {range}");
     }
-    // A fixed placement that reaches more is worth more than moving.
+    // If a static placement achieves more, it is recommended instead of page migration.
     let said = sentence(&report("xeon-x7550", "locality"));
     assert!(
         said.starts_with("By samples") && said.contains("locality"),
@@ -171,7 +171,7 @@ fn the_moves_of_a_simulated_policy_are_shown_as_recorded_ones_are() {
     for (a, b) in shown.iter().zip(listed) {
         assert_eq!((&a["from"], &a["to"]), (&b["from"], &b["to"]));
     }
-    // What is advised is what `run` can place: the same with it and without it.
+    // Advice contains only placements that `run` can enforce, with or without recorded moves.
     let plain = json("report", &profile, &[]);
     assert_eq!(
         (&report["verdict"], &report["policies"]),

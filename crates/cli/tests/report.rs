@@ -1,4 +1,4 @@
-//! `nodewise report` as a user meets it: what it refuses, what it writes.
+//! Tests `nodewise report` through its command line: errors, and written files.
 
 mod synthetic;
 
@@ -72,7 +72,7 @@ fn two_profiles_are_compared_in_one_page_and_nowhere_else() {
     assert_eq!(verdicts.matches("predicted time").count(), 2);
 }
 
-/// Exit status 2, whatever is said about it.
+/// Expects exit status 2, with any message.
 fn assert_refused_usage(output: &Output) {
     assert_eq!(output.status.code(), Some(2));
     assert!(output.stdout.is_empty());

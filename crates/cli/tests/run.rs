@@ -1,5 +1,5 @@
-//! `nodewise run`: the right pages on the right nodes, seen in the trace of a pretended machine, and
-//! the program's own behaviour left as it was.
+//! Tests that `nodewise run` places pages on the right nodes, by the trace of a pretended machine, and that it does not
+//! change the program's behaviour.
 
 mod running;
 
@@ -89,7 +89,7 @@ distribution = "block by thread"
 pages = 79
 "#;
 
-/// What the placement itself says of a page.
+/// The node of a page by the definition of the placement.
 fn expected(map: &Placement, threads: &[NodeId], object: &running::Object, page: u64) -> Option<NodeId> {
     let at = ObjectPage {
         index: page - object.page,
@@ -236,7 +236,8 @@ fn a_map_of_another_program_is_applied_as_far_as_it_goes() {
     assert_eq!(output.status.code(), Some(7));
 }
 
-/// What preloads get wrong: fork, vfork and exec, other programs started, dlopen, early allocation.
+/// Cases in which preload libraries often fail: fork, vfork and exec, starting other programs, dlopen, early
+/// allocation.
 const DIFFICULT: &str = r#"
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -421,7 +422,8 @@ fn signals_go_on_to_the_program_and_its_death_comes_back() {
     assert_eq!(bench.run(&[], &dying).status.code(), Some(137));
 }
 
-/// Says where its objects are, closes every descriptor that is not its own, and makes a file of its own.
+/// A program that prints the addresses of its objects, closes every descriptor that it has not opened, and writes a
+/// file.
 const SEEN: &str = r#"
 #include <fcntl.h>
 #include <pthread.h>
@@ -461,7 +463,7 @@ int main(int count, char **arguments) {
 }
 "#;
 
-/// Whether the kernel tells us the frame of a page of ours: it takes privileges.
+/// Whether the kernel shows this process the frame numbers of its pages, which needs privileges.
 fn frames_are_shown() -> bool {
     let mine = 7u64;
     let mut entry = [0; 8];

@@ -1,4 +1,4 @@
-//! `nodewise serve` as people and their browsers meet it.
+//! Tests `nodewise serve` through its command line and HTTP.
 
 mod synthetic;
 
@@ -87,7 +87,7 @@ impl Drop for Served {
     }
 }
 
-/// Events, as they come.
+/// A stream of server-sent events.
 struct Events(BufReader<TcpStream>);
 
 impl Events {
@@ -118,7 +118,7 @@ fn report(folder: &Path) -> Value {
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
-/// Puts another profile in the place of one, as a recorder does: the manifest last and at once.
+/// Replaces a profile by another one as a recorder does: the manifest is replaced last, atomically.
 fn replace(folder: &Path, with: &Path) {
     let files = std::fs::read_dir(with).unwrap().map(|e| e.unwrap().path());
     let (manifest, others): (Vec<_>, Vec<_>) = files.partition(|f| f.ends_with("manifest.json"));
@@ -251,7 +251,7 @@ fn a_profile_that_asks_for_too_much_leaves_the_one_before_on_show() {
     assert_eq!(served.json("p/0/report.json"), before);
     replace(&folder, &good);
     assert!(std::iter::repeat_with(|| says(&mut events)).any(|m| m.is_empty()));
-    // A table that has no end, and one that never begins.
+    // A table that is an endless device, and one that is a pipe without a writer.
     let table = folder.join("objects.parquet");
     for (program, target) in [("ln", "/dev/zero"), ("mkfifo", "")] {
         std::fs::remove_file(&table).unwrap();
@@ -262,7 +262,7 @@ fn a_profile_that_asks_for_too_much_leaves_the_one_before_on_show() {
             command.args(["-s", target])
         };
         assert!(command.arg(&table).status().unwrap().success());
-        // Another text of the manifest, the same to say.
+        // The manifest's text changes, but not its content.
         let manifest = std::fs::read_to_string(folder.join("manifest.json")).unwrap();
         std::fs::write(folder.join("manifest.json"), manifest + "\n").unwrap();
         let said = std::iter::repeat_with(|| says(&mut events)).find(|m| !m.is_empty());

@@ -1,4 +1,4 @@
-//! `nodewise simulate` on a small profile: ranked, compared with first-touch, said to be estimates.
+//! `nodewise simulate` on a small profile: policies are ranked, compared with first-touch, and marked as estimates.
 
 mod synthetic;
 
@@ -108,7 +108,7 @@ fn fewer_cpus_are_shared_by_neighbouring_threads() {
         .iter()
         .find(|p| p["policy"] == "locality")
         .unwrap();
-    // All blocks of `grid` can be at home, half the readers of `rhs`: more than half in all.
+    // All accesses to `grid` can be local, and half of those to `rhs`: in total more than half.
     assert!(locality["local_fraction"].as_f64().unwrap() > 0.5);
     let output = simulate(&profile, &["--machine", "xeon-x7550", "--threads", "9"]);
     assert_eq!(output.status.code(), Some(2));
@@ -173,7 +173,7 @@ fn what_is_unknown_is_refused_in_one_line() {
     }
 }
 
-/// Round-robin at the start, nothing that holds a policy back.
+/// Starts with round-robin placement, without limits on moves.
 const FREE: [&str; 8] = [
     "--machine",
     "xeon-x7550",

@@ -17,8 +17,8 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8(bytes.to_vec()).unwrap()
 }
 
-/// Presses keys one by one in a terminal of that size, some time apart; gives everything that came back, and the
-/// exit status as the last line.
+/// A program that presses keys one by one, with pauses, in a terminal of the given size. It prints all output of the
+/// terminal, and the exit status as the last line.
 const TERMINAL: &str = r#"
 import os, pty, sys, time, fcntl, termios, struct, select
 keys, command = sys.argv[1].encode().decode('unicode_escape'), sys.argv[2:]

@@ -7,7 +7,7 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-/// A folder with a program called as the profile's, and the profile.
+/// A folder with the profile and a program of the same name as the profile's.
 struct Case {
     folder: PathBuf,
     profile: PathBuf,
@@ -30,7 +30,7 @@ impl Case {
         self.tune_with(arguments, &[])
     }
 
-    /// With these arguments of the program.
+    /// Sets the arguments of the program.
     fn tune_with(&self, arguments: &[&str], own: &[&OsStr]) -> Output {
         let mut command = Command::new(env!("CARGO_BIN_EXE_nodewise"));
         command
@@ -55,7 +55,7 @@ fn a_dry_run_shows_commands_and_runs_nothing() {
     let case = Case::new("tune-dry", "touch ran");
     let output = case.tune(&["--machine", "xeon-x7550", "--affinity", "scatter", "--dry-run"]);
     let text = String::from_utf8(output.stdout).unwrap();
-    // Each policy has a map of its own, made by a line of its own.
+    // Each policy has its own map, written by its own command line.
     let lines: Vec<&str> = text.lines().map(str::trim).collect();
     let runs = || {
         lines
@@ -131,7 +131,7 @@ fn an_existing_map_is_not_overwritten() {
 #[test]
 fn runs_are_measured_scored_and_concluded() {
     let case = Case::new("tune-runs", "");
-    // Rules reach programs, not scripts.
+    // Placement rules apply to programs, not to scripts.
     std::fs::copy("/bin/echo", case.folder.join("solve")).unwrap();
     let output = case.tune(&["--runs", "2", "--json"]);
     assert!(

@@ -1,5 +1,5 @@
-//! Standard error and standard output that cannot be written: full, closed, or with no reader left. What the
-//! command does is done all the same, and its exit status is the program's.
+//! Commands whose standard error or standard output cannot be written (device full, closed, or no reader). They still
+//! do their work, and their exit status is that of the program.
 
 mod synthetic;
 
@@ -19,7 +19,7 @@ fn scratch(test: &str) -> PathBuf {
     folder
 }
 
-/// Ways in which nothing can be written.
+/// Ways in which writing fails.
 #[derive(Clone, Copy, Debug)]
 enum To {
     Full,
@@ -42,7 +42,7 @@ impl To {
         }
     }
 
-    /// The command through a shell that closes the descriptor, where that is asked.
+    /// The command; if the descriptor is to be closed, it is started by a shell that closes it.
     fn command(self, descriptor: u8, arguments: &[&str]) -> Command {
         let mut command = Command::new("/bin/sh");
         let close = match self {
@@ -62,7 +62,7 @@ impl To {
     }
 }
 
-/// Commands that have something to say before, while or after a program runs.
+/// Commands that print messages before, while or after a program runs.
 #[test]
 fn the_programs_status_is_passed_on_and_the_program_ran() {
     let folder = scratch("status");
@@ -144,7 +144,7 @@ fn documents_that_cannot_be_written_are_an_error_in_one_line() {
                 To::Full => "No space left on device",
                 To::Closed => "it is closed",
                 To::NoReader => {
-                    // 1: what a doctor or a refusal has to say besides.
+                    // Exit status 1 is that of `doctor` with missing features, or of a refusal.
                     assert!(matches!(status, Some(0 | 1)), "{how:?}: {status:?}: {said}");
                     assert!(!said.contains("cannot write"), "{how:?}: {said}");
                     continue;
@@ -196,7 +196,7 @@ fn a_page_is_served_where_its_address_is_told() {
     }
 }
 
-/// What a command measured or refused is its exit status, though it cannot say it.
+/// The exit status of a command is the usual one even if its messages cannot be written.
 #[test]
 fn the_status_is_the_same_where_standard_error_cannot_be_written() {
     let folder = scratch("errors");
@@ -227,7 +227,7 @@ fn the_status_is_the_same_where_standard_error_cannot_be_written() {
     assert!(!Path::new(&nowhere).exists());
 }
 
-/// What `migrate` would do is a document, on a machine that has another node.
+/// `migrate --dry-run` prints a document, on a machine with more than one node.
 #[test]
 fn what_would_migrate_is_said_or_it_is_an_error() {
     let folder = scratch("migrate");
@@ -252,7 +252,7 @@ fn what_would_migrate_is_said_or_it_is_an_error() {
     }
 }
 
-/// What goes to a file, or to a `/dev/null` that was asked for, is written whatever becomes of standard output.
+/// Output to a file, or to `/dev/null`, is written even if standard output fails.
 #[test]
 fn only_what_is_meant_for_standard_output_misses_it() {
     let folder = scratch("files");
@@ -278,7 +278,7 @@ fn only_what_is_meant_for_standard_output_misses_it() {
     }
 }
 
-/// What is wrong with a command line is said without its control characters, and not at any length.
+/// Errors in a command line are reported without its control characters, and with limited length.
 #[test]
 fn hostile_arguments_are_not_echoed_as_they_are() {
     let long = "x".repeat(100_000);

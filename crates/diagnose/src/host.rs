@@ -1,4 +1,4 @@
-//! What works on this host, and the remedy for what does not. Described in `docs/doctor.md`.
+//! Checks which features of nodewise work on this host, with a remedy for those that do not (`docs/doctor.md`).
 
 mod emulators;
 mod kernel;
@@ -8,35 +8,35 @@ use nodewise_linux::Host;
 use serde::Serialize;
 use std::path::Path;
 
-/// The kinds of findings, in the order they are shown.
+/// The groups of findings, in the order in which they are shown.
 pub const GROUPS: [&str; 4] = ["observers", "actuators", "laboratory", "settings"];
 
-/// How it is with one thing.
+/// Availability of a feature.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum State {
-    /// Usable on this host as it is.
+    /// The feature can be used on this host.
     Works,
-    /// Usable in part, or something to know.
+    /// The feature can be used with limits, which the finding describes.
     Limited,
-    /// Not usable on this host; `remedy` says what helps.
+    /// The feature cannot be used on this host; [`Finding::remedy`] says what helps.
     Missing,
-    /// No part of this version.
+    /// The feature is not part of this version.
     Later,
 }
 
-/// One thing looked at.
+/// The result of checking one feature.
 #[derive(Debug, Serialize)]
 pub struct Finding {
-    /// The kind of finding, one of [`GROUPS`].
+    /// The group of the feature, one of [`GROUPS`].
     pub group: &'static str,
     /// Name in JSON, the same in all versions: `hint-faults`.
     pub name: &'static str,
-    /// Whether it works here, and how far.
+    /// Availability of the feature.
     pub state: State,
-    /// What it is good for here, or why not.
+    /// What the feature can be used for on this host, or why it cannot be used.
     pub because: String,
-    /// A command, or what else helps.
+    /// The remedy: a command, or a sentence.
     #[serde(rename = "mend")]
     pub remedy: Option<String>,
 }
@@ -60,19 +60,20 @@ impl Finding {
     }
 }
 
-/// Everything that was looked at; serialised as it is by `doctor --json`.
+/// The result of all checks. `doctor --json` serialises it without changes.
 #[derive(Serialize)]
 pub struct Diagnosis {
-    /// Version of nodewise that looked.
+    /// Version of the running nodewise: `0.1.0`.
     pub version: &'static str,
-    /// Whether programs can be recorded: without that there is nothing to decide from.
+    /// Whether programs can be recorded, which most other commands depend on.
     pub usable: bool,
-    /// In the order of [`GROUPS`].
+    /// All findings, in the order of [`GROUPS`].
     pub findings: Vec<Finding>,
 }
 
 impl Diagnosis {
-    /// Looks at `host`, and at what was installed in or next to the folder `beside`, where the command lies.
+    /// Checks `host`, and the files that were installed in or next to `beside`, the folder of the `nodewise`
+    /// executable.
     #[must_use]
     pub fn of(host: &Host, beside: &Path) -> Self {
         let mut findings = toolchain::findings(beside);

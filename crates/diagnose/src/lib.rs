@@ -1,12 +1,12 @@
 //! Diagnosis without a recording.
 //!
-//! **Purpose.** How well running processes are placed ([`process`], behind `nodewise check`), and which observers and
-//! actuators work on this host, with a remedy for those that do not ([`host`], behind `nodewise doctor`).
+//! **Purpose.** Evaluates the placement of running processes ([`process`], for `nodewise check`), and checks which
+//! observers and actuators work on this host, with a remedy for those that do not ([`host`], for `nodewise doctor`).
 //!
-//! **Constraints.** It only reads `/proc` and `/sys` and makes short attempts on memory of its own; no process is
-//! changed.
+//! **Constraints.** Reads `/proc` and `/sys`, and tests system calls only on memory of this process; changes no other
+//! process.
 //!
-//! **Non-goals.** Advice on what to do with a program: that needs a profile (`nodewise-advise`).
+//! **Non-goals.** Advice on the placement of a program, which needs a profile (`nodewise-advise`).
 
 #![forbid(unsafe_code)]
 

@@ -1,5 +1,5 @@
-//! How well placed processes are, from what the kernel tells of them while they run: CPU time by thread and node,
-//! and `numa_maps`. What the score means and how it is obtained: `docs/check.md`.
+//! Evaluates the placement of running processes from what the kernel reports: CPU time by thread and node, and
+//! `numa_maps`. `docs/check.md` describes the score.
 
 mod assessment;
 mod observation;
@@ -16,12 +16,12 @@ use serde::Serialize;
 use std::io::ErrorKind;
 use std::time::Duration;
 
-/// Processes with less resident memory are only looked at when named.
+/// Smallest resident memory, bytes, of a process that is checked without being named.
 const SMALLEST: u64 = 16 << 20;
-/// This many processes fit a screen and are read in two seconds.
+/// Largest number of processes that are checked without being named: they fit a screen and are read in two seconds.
 const MOST: usize = 12;
 
-/// Everything that was found out; serialised as it is by `check --json`.
+/// The result of a check. `check --json` serialises it without changes.
 #[derive(Serialize)]
 pub struct Check {
     /// Name of the machine whose latencies were used.
@@ -33,9 +33,9 @@ pub struct Check {
     pub threshold: f64,
     /// Whether the score of every process reaches the threshold.
     pub passed: bool,
-    /// Processes that may not be looked into.
+    /// Number of processes that this user may not inspect.
     pub unreadable: usize,
-    /// The processes that were looked at, lowest score first.
+    /// The checked processes, lowest score first.
     pub processes: Vec<Assessment>,
     /// The machine whose latencies were used.
     #[serde(skip)]
@@ -43,11 +43,12 @@ pub struct Check {
 }
 
 impl Check {
-    /// Watches the processes `pids`, or the largest of this user where that is empty (of all users for root), for
-    /// the time `watch`. `machine`: a name or file whose latencies replace the kernel's distances, or `this`.
+    /// Observes the processes `pids` for the duration `watch`. If `pids` is empty, the largest processes of this user
+    /// are observed (for root, of all users). `machine` is a name or file whose latencies replace the kernel's
+    /// distances, or `this`.
     ///
     /// # Errors
-    /// A process does not exist, ends, or may not be read; the machine has another number of nodes.
+    /// A process does not exist, ends, or may not be read; or the machine has another number of nodes than this host.
     pub fn of(
         host: &Host,
         machine: &str,
@@ -75,7 +76,7 @@ impl Check {
     }
 }
 
-/// The host's nodes; another machine lends its latencies when it has as many.
+/// The host's nodes. If `name` is another machine, its latencies are used; it must have the same number of nodes.
 fn machine_here(host: &Host, name: &str) -> anyhow::Result<Machine> {
     let mut this = Machine::from_sysfs(&host.sys(), "this")?;
     if name != "this" {
@@ -108,7 +109,7 @@ fn named(host: &Host, machine: &Machine, pids: &[u32], watch: Duration) -> anyho
     pids.iter().zip(found).map(explained).collect()
 }
 
-/// The largest processes of this user (of everybody for root), and how many could not be read.
+/// Observes the largest processes of this user (for root, of all users); also returns how many could not be read.
 fn largest(host: &Host, machine: &Machine, watch: Duration) -> anyhow::Result<(Vec<Observation>, usize)> {
     let own = host.own_status()?;
     let mut sizes: Vec<(u64, u32)> = Vec::new();

@@ -1,4 +1,4 @@
-//! Files that end: regular ones, read up to a bound.
+//! Reads regular files up to a size limit.
 
 // Why: docs/decisions/input.md
 
@@ -7,16 +7,18 @@ use std::io::{Error, ErrorKind, Read, Result};
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::Path;
 
-/// Bytes of the largest text file that is read: maps, machine files, manifests.
+/// Size of the largest text file that is read (maps, machine files, manifests), bytes.
 pub const TEXT: u64 = 64 << 20;
 
-/// Descriptors of our own, which a shell's `<(…)` and `-` stand for: pipes, whose other end is there.
+/// Paths of this process's own descriptors, which a shell uses for `<(…)` and users for `-`. They may be pipes, because
+/// the other end is already open.
 const OWN: [&str; 3] = ["/dev/fd/", "/dev/stdin", "/proc/self/fd/"];
 
-/// Opens a regular file, or one that a link leads to. Nothing else is waited for.
+/// Opens a regular file, or a path of one of this process's own descriptors; symbolic links are followed. Does not
+/// block on other pipes or on devices.
 ///
 /// # Errors
-/// The kernel's; `InvalidInput` for what is no regular file, saying what it is.
+/// Errors of the kernel; `InvalidInput` if it is not a regular file, with a message that says what it is.
 pub fn open(path: &Path) -> Result<File> {
     let own = path
         .to_str()
@@ -24,7 +26,8 @@ pub fn open(path: &Path) -> Result<File> {
     if own {
         return File::open(path);
     }
-    // A device may act on being opened: it is asked what it is before, and once more for it may have changed.
+    // Opening a device may have side effects, so the type is checked before. It is checked again after opening, because
+    // the path may have been replaced in between.
     refuse_others(&std::fs::metadata(path)?)?;
     let flags = libc::O_NONBLOCK | libc::O_NOCTTY;
     let file = File::options().read(true).custom_flags(flags).open(path)?;
@@ -45,10 +48,10 @@ fn refuse_others(metadata: &std::fs::Metadata) -> Result<()> {
     Err(Error::new(ErrorKind::InvalidInput, message))
 }
 
-/// All of a file of at most `most` bytes.
+/// The content of a file of at most `most` bytes.
 ///
 /// # Errors
-/// As [`open`]; `FileTooLarge` when it is larger.
+/// As [`open`]; `FileTooLarge` if the file is larger.
 pub fn bytes(path: &Path, most: u64) -> Result<Vec<u8>> {
     let file = open(path)?;
     let size = file.metadata()?.len();
@@ -64,10 +67,10 @@ pub fn bytes(path: &Path, most: u64) -> Result<Vec<u8>> {
     Ok(all)
 }
 
-/// All of a text file of at most [`TEXT`] bytes.
+/// The content of a text file of at most [`TEXT`] bytes.
 ///
 /// # Errors
-/// As [`bytes`]; `InvalidData` when it is not UTF-8.
+/// As [`bytes`]; `InvalidData` if the content is not UTF-8.
 pub fn text(path: &Path) -> Result<String> {
     String::from_utf8(bytes(path, TEXT)?).map_err(|_| Error::new(ErrorKind::InvalidData, "it is not text"))
 }

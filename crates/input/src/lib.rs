@@ -1,12 +1,12 @@
-//! What others wrote: files read within a bound, and their text quoted in messages.
+//! Handles untrusted input: reads files up to a size limit, and quotes their text in messages.
 //!
-//! **Purpose.** Profiles, maps and machine files come from elsewhere. [`bytes`] and [`text`] read one without waiting
-//! for a pipe that has no writer and without following a device that has no end; [`quoted`] and [`one_line`] make what
-//! stands in it fit to be printed, [`shell_line`] fit to be typed.
+//! **Purpose.** Profiles, maps and machine files may come from any source. [`bytes`] and [`text`] read a file without
+//! blocking on a pipe that has no writer and without reading endlessly from a device; [`quoted`] and [`one_line`] make
+//! text safe to print, [`shell_line`] makes a command safe to copy into a shell.
 //!
-//! **Constraints.** No dependencies on other rooms: everything that reads may use it.
+//! **Constraints.** Does not depend on other crates of the workspace, so that all of them can use it.
 //!
-//! **Non-goals.** What the files mean; files of the kernel's (`/proc`, `/sys`), which have no size.
+//! **Non-goals.** The meaning of the files; files of the kernel (`/proc`, `/sys`), which report no size.
 #![forbid(unsafe_code)]
 
 mod file;

@@ -1,6 +1,6 @@
-//! Names that people type.
+//! Resolves names that users type.
 
-/// The known name that `asked` means: the same but for case, or the only one that begins so.
+/// The known name that `asked` stands for: the one that is equal except for case, or the only one that begins with it.
 ///
 /// ```
 /// # use nodewise_input::resolve;
@@ -10,7 +10,8 @@
 /// assert_eq!(resolve("balanec", known.into_iter()), Err(" (did you mean balance?)".into()));
 /// ```
 /// # Errors
-/// There is none: ` (did you mean NAME?)` if one is near, else nothing, to go on in a message.
+/// There is no such name, or several begin with `asked`. The error is a suffix for a message: ` (did you mean NAME?)`
+/// if a similar name is known, else empty.
 pub fn resolve<'a>(asked: &str, known: impl Iterator<Item = &'a str> + Clone) -> Result<&'a str, String> {
     if let Some(same) = known.clone().find(|name| name.eq_ignore_ascii_case(asked)) {
         return Ok(same);

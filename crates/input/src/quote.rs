@@ -1,34 +1,35 @@
-//! Foreign text in messages: one line, a bounded length, nothing that a terminal acts on.
+//! Quotes untrusted text in messages: as one line of limited length, without control characters.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 
-/// Characters of a name that are shown.
+/// Largest number of characters of a name that are shown.
 const NAME: usize = 80;
-/// Characters of a message that are shown: an argument of a megabyte is not repeated in full.
+/// Largest number of characters of a message that are shown, in case it contains a very long argument.
 const MESSAGE: usize = 2000;
 
-/// A name or value out of a file or an argument, in backquotes.
+/// A name or value from a file or an argument, in backquotes, shortened and escaped.
 #[must_use]
 pub fn quoted(text: &str) -> String {
     format!("`{}`", shown(text, NAME))
 }
 
-/// Text of any origin as one line that a terminal only shows: line breaks become spaces, other control characters are
-/// escaped, and what is very long loses its middle.
+/// Text of any origin as one line that is safe to print: line breaks become spaces, other control characters are
+/// escaped, and the middle of a very long text is omitted.
 #[must_use]
 pub fn one_line(text: &str) -> String {
     shown(text, MESSAGE)
 }
 
-/// A command as one would type it: words quoted where a shell needs it.
+/// A command line to copy, with words quoted where a shell needs it.
 #[must_use]
 pub fn shell_line(command: &[impl AsRef<OsStr>]) -> String {
     let words: Vec<_> = command.iter().map(shell_word).collect();
     words.join(" ")
 }
 
-/// One word of it. What is not UTF-8 is written byte by byte, as `$'\xff'`, which bash, zsh and ksh read.
+/// One word of a command line, quoted where a shell needs it. Bytes that are not UTF-8 are written as `$'\xff'`, which
+/// bash, zsh and ksh understand.
 #[must_use]
 pub fn shell_word(word: impl AsRef<OsStr>) -> String {
     let word = word.as_ref();
@@ -64,7 +65,7 @@ fn shown(text: &str, most: usize) -> String {
     line
 }
 
-/// Characters that reorder or hide the text around them.
+/// Whether a character reorders or hides the text around it.
 #[must_use]
 pub fn reorders(c: char) -> bool {
     matches!(c, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')

@@ -6,7 +6,7 @@ use crate::rows::Seen;
 use crate::{GuestRun, PageSeen, SliceSeen};
 use std::collections::{BTreeMap, HashMap};
 
-/// What is needed to read rows: nodes of frames and of virtual CPUs.
+/// The nodes of frames and of virtual CPUs, which are needed to interpret rows.
 pub(crate) struct Places<'a> {
     pub nodes: usize,
     pub frames: &'a Calibration,
@@ -15,7 +15,7 @@ pub(crate) struct Places<'a> {
 }
 
 impl Places<'_> {
-    /// The nodes of the CPU and of the memory, if both are known.
+    /// The nodes of the CPU and of the memory; `None` if either is unknown.
     fn nodes_of(&self, at: &Seen) -> Option<(usize, usize)> {
         let reader = *self.cpus.get(&at.vcpu)?;
         let memory = self.frames.node(at.frame)?;
@@ -33,8 +33,9 @@ impl Places<'_> {
     }
 }
 
-/// Fills in who accessed what; `said` is what the guest's processes said of their objects. Without objects everything
-/// counts. `slices`: the end of each, nanoseconds, and what was counted in it.
+/// Adds the counts of `seen` to a run's result. `said` is the text in which the guest's processes reported their
+/// objects; without objects, accesses to all pages count. `slices` are the end of each slice in nanoseconds, and what
+/// was counted in it.
 pub(crate) fn attribute(
     outcome: &mut GuestRun,
     said: &str,
@@ -107,10 +108,11 @@ pub(crate) fn attribute(
     }
 }
 
-/// Pages as they are met.
+/// Collects the accessed pages.
 struct Pages {
     nodes: usize,
-    /// By page and object, with when each was accessed last: processes have pages of the same number.
+    /// By page and object, because several processes may have pages of the same number; each with the order of its last
+    /// access.
     seen: BTreeMap<(u64, Option<usize>), (u64, PageSeen)>,
 }
 

@@ -4,7 +4,7 @@ use crate::LabError;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// A stretch of a node's memory, in the kernel's frame numbers.
+/// A contiguous range of a node's memory, in the kernel's frame numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Segment {
     pub node: u32,
@@ -12,21 +12,21 @@ pub(crate) struct Segment {
     pub pages: u64,
 }
 
-/// A page that guest and emulator both saw.
+/// A page whose frame number both the guest and the emulator reported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Sample {
     /// The node that the page was bound to.
     pub node: u32,
-    /// The kernel's number of its frame.
+    /// The kernel's number of the page's frame.
     pub kernel: u64,
-    /// The emulator's number of its frame.
+    /// The emulator's number of the page's frame.
     pub emulator: u64,
 }
 
-/// Frames of the emulator's numbering, by node.
+/// Ranges of frames in the emulator's numbering, with their nodes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Calibration {
-    /// By first frame; disjoint.
+    /// Disjoint ranges, by first frame.
     stretches: BTreeMap<u64, Stretch>,
 }
 
@@ -34,12 +34,12 @@ pub(crate) struct Calibration {
 struct Stretch {
     end: u64,
     node: u32,
-    /// The kernel's number of the first frame.
+    /// The kernel's number of the range's first frame.
     kernel: u64,
 }
 
 impl Calibration {
-    /// Pairs what the guest said of its marked pages with what the emulator saw, in order.
+    /// Pairs the guest's reports of its marked pages with the emulator's reports, which are in the same order.
     pub fn pair(said: &[(u32, u64)], seen: &[(u32, u64)]) -> Result<Vec<Sample>, LabError> {
         let same = said.len() == seen.len() && said.iter().zip(seen).all(|(a, b)| a.0 == b.0);
         if !same {
@@ -53,12 +53,13 @@ impl Calibration {
         Ok(said.iter().zip(seen).map(pair).collect())
     }
 
-    /// Within a segment both number frames in the same order: one difference holds for all of it. A
-    /// segment without a sample is known only if all others' differences are the same.
+    /// Determines the emulator's frame numbers of all segments. Within a segment kernel and emulator number frames in
+    /// the same order, so one difference is valid for the whole segment. A segment without a sample is known only if
+    /// all other segments have the same difference.
     ///
     /// # Errors
-    /// Samples contradict each other or the kernel, or two nodes would have the same frames: numbers
-    /// would be wrong.
+    /// If samples contradict each other or the kernel, or two nodes would have the same frames. Counts would then be
+    /// attributed to wrong nodes.
     pub fn learn(segments: &[Segment], samples: &[Sample]) -> Result<Self, LabError> {
         let mut known = Self::default();
         let differences = segments.iter().map(|s| difference(s, samples));
@@ -97,12 +98,12 @@ impl Calibration {
         Ok(())
     }
 
-    /// The node a frame lies on; none for what is no memory.
+    /// The node of a frame in the emulator's numbering; `None` if it is not memory.
     pub fn node(&self, frame: u64) -> Option<usize> {
         self.stretch(frame).map(|(_, stretch)| stretch.node as usize)
     }
 
-    /// The kernel's number of a frame; none for what is no memory.
+    /// The kernel's number of a frame in the emulator's numbering; `None` if it is not memory.
     pub fn kernel(&self, frame: u64) -> Option<u64> {
         self.stretch(frame)
             .map(|(first, stretch)| stretch.kernel + (frame - first))
@@ -191,8 +192,8 @@ mod tests {
     }
 
     proptest! {
-        /// Nodes one after the other, each moved by what the emulator adds to its block: as QEMU 7.2
-        /// (a block's offset twice) and later ones (nothing) number frames.
+        /// Nodes one after the other, each shifted by what the emulator adds to its block: QEMU 7.2 adds a block's
+        /// offset twice, later versions add nothing.
         #[test]
         fn every_frame_finds_its_node(sizes in proptest::collection::vec(10u64..1000, 1..16), twice: bool, picks in proptest::collection::vec(0.0f64..1.0, 16)) {
             let (mut segments, mut samples, mut at) = (Vec::new(), Vec::new(), 0);

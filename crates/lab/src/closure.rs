@@ -11,10 +11,10 @@ use std::path::{Path, PathBuf};
 
 const ELF_HEADER: usize = 64;
 
-/// What the kernel would make of a file.
+/// How the kernel would execute a file.
 ///
 /// # Errors
-/// Unreadable, or an executable for another kind of computer.
+/// If it cannot be read, or is an executable for another kind of processor.
 pub(crate) fn kind(path: &Path) -> Result<Kind, LabError> {
     let kind = nodewise_loader::kind(path).map_err(|e| match e.kind() {
         ErrorKind::InvalidData => LabError::not_executable(format!("{}: {e}", path.display())),
@@ -29,8 +29,8 @@ pub(crate) fn kind(path: &Path) -> Result<Kind, LabError> {
     }
 }
 
-/// An ELF file without what follows its last loaded byte: debug information, symbols, sections.
-/// Anything else stays as it is.
+/// An ELF file without everything after its last loaded byte: debug information, symbols, sections. Other files are
+/// returned unchanged.
 pub(crate) fn loaded(mut bytes: Vec<u8>) -> Vec<u8> {
     let end = || {
         let header = FileHeader64::<Endianness>::parse(&*bytes).ok()?;
@@ -44,17 +44,17 @@ pub(crate) fn loaded(mut bytes: Vec<u8>) -> Vec<u8> {
     };
     if let Some(end) = end() {
         bytes.truncate(end as usize);
-        // e_shoff, and e_shentsize to e_shstrndx: it has no sections now.
+        // Clears e_shoff, and e_shentsize to e_shstrndx: the file has no sections any more.
         bytes[40..48].fill(0);
         bytes[58..ELF_HEADER].fill(0);
     }
     bytes
 }
 
-/// The libraries a program or library loads at its start, as its loader finds them here.
+/// The libraries that a program or library loads when it starts, as its loader finds them on this host.
 ///
 /// # Errors
-/// One of them is not found.
+/// If one of them is not found.
 pub(crate) fn libraries(path: &Path, environment: &[(OsString, OsString)]) -> Result<Vec<PathBuf>, LabError> {
     let mut environment = Environment::of(environment.iter().cloned());
     environment.preload = None;

@@ -12,7 +12,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Programs that do nothing without a network.
+/// Programs that are of no use without a network.
 const CLIENTS: [&str; 9] = [
     "curl", "wget", "ssh", "scp", "sftp", "ftp", "rsync", "ping", "telnet",
 ];
@@ -23,17 +23,18 @@ const SHELLS: [&str; 6] = ["sh", "bash", "dash", "env", "zsh", "ksh"];
 #[derive(Debug)]
 pub(crate) struct Program {
     path: PathBuf,
-    /// Runs further programs by name.
+    /// Whether it runs further programs by name.
     is_script: bool,
-    /// What `env` starts for it.
+    /// Interpreters that are started for the program, directly or through `env`.
     interpreters: Vec<PathBuf>,
 }
 
-/// `placed`: under what of its runs, if any, the preload has to place its pages.
+/// Checks that a command can run in the guest. `placed` is one of its placements that needs the preload, if there is
+/// one.
 ///
 /// # Errors
-/// 127: no such command; 126: not executable, not for this processor, its interpreter is missing; it
-/// needs a network. Usage: what the preload cannot reach.
+/// With status 127 if there is no such command; 126 if it is not executable, is for another processor, lacks an
+/// interpreter, or needs a network. A usage error if the preload cannot reach the program.
 pub(crate) fn check(
     command: &[OsString],
     placed: Option<&Under>,
@@ -47,7 +48,7 @@ pub(crate) fn check(
     let (interpreters, is_script) = check_interpreters(&path, experiment)?;
     if !is_script {
         check_instructions(&path)?;
-        // Static starters of other programs may pass.
+        // A static program that starts another one is permitted.
         let starts = command[1..].iter().any(|word| find(word, experiment).is_ok());
         placed
             .filter(|_| !starts)
@@ -90,7 +91,7 @@ fn find(name: &OsStr, experiment: &Experiment) -> Result<PathBuf, LabError> {
     }
 }
 
-/// What `env` starts on the way, and whether it is a script; all interpreters exist.
+/// The interpreters of a script (directly or through `env`), all of which exist, and whether the program is a script.
 fn check_interpreters(path: &Path, experiment: &Experiment) -> Result<(Vec<PathBuf>, bool), LabError> {
     let (mut at, mut started) = (path.to_owned(), Vec::new());
     let missing = |name: &dyn Display| {
@@ -142,7 +143,7 @@ fn check_interpreters(path: &Path, experiment: &Experiment) -> Result<(Vec<PathB
     )))
 }
 
-/// `#!/usr/bin/env python3`: the first word that is neither an option nor a variable.
+/// The program in `#!/usr/bin/env python3`: the first word that is neither an option nor a variable.
 fn started_by_env(words: &OsStr) -> String {
     let words = words.to_string_lossy();
     let is_name = |word: &&str| !word.starts_with('-') && !word.contains('=');
@@ -153,7 +154,7 @@ fn started_by_env(words: &OsStr) -> String {
         .to_owned()
 }
 
-/// No preload reaches such a program; `nodewise run` would refuse it in there, or not place it.
+/// Refuses programs that the preload cannot reach: `nodewise run` would refuse them in the guest, or not place them.
 fn check_linking(path: &Path, under: &Under) -> Result<(), LabError> {
     let foreign = match kind(path)? {
         Kind::Elf(program) => program.foreign(),
@@ -180,7 +181,7 @@ fn check_instructions(path: &Path) -> Result<(), LabError> {
     }
 }
 
-/// Only what is plain: a client of other hosts, or an address on one.
+/// Recognises only clear cases: a known network client, or a URL that names another host.
 fn check_network(command: &[OsString]) -> Result<(), LabError> {
     let mut words = command.iter().map(|w| w.to_string_lossy());
     let program = words.next().unwrap_or_default();
@@ -209,7 +210,7 @@ fn names_another_host(word: &str) -> bool {
 }
 
 impl Program {
-    /// It, what it needs, a shell for those that call one, and plain tools for scripts.
+    /// Packs the program, its files, a shell for programs that call one, and standard tools for scripts.
     pub fn pack(&self, image: &mut Image) -> Result<(), LabError> {
         image.add(&self.path)?;
         for interpreter in &self.interpreters {
@@ -233,7 +234,7 @@ fn which(name: &str) -> Option<PathBuf> {
         .find(|p| p.is_file())
 }
 
-/// busybox, under the name of each of its tools, at the end of the guest's path.
+/// Adds busybox, under the name of each of its tools, in the last folder of the guest's search path.
 fn add_tools(image: &mut Image) -> Result<(), LabError> {
     let Some(busybox) = which("busybox") else {
         return Ok(());

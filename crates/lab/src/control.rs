@@ -3,38 +3,38 @@
 /// A message of the guest's init.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Message {
-    /// Up; nanoseconds on the guest's clock.
+    /// The guest is up; nanoseconds on the guest's clock.
     Ready(u64),
-    /// A stretch of a node's memory, in the kernel's frame numbers.
+    /// A contiguous range of a node's memory, in the kernel's frame numbers.
     Segment {
         node: u32,
         first: u64,
         pages: u64,
     },
-    /// A page that was marked, in the order of the marks, by the kernel's frame number.
+    /// A marked page, by the kernel's number of its frame; in the order in which pages were marked.
     Page {
         node: u32,
         frame: u64,
     },
     Begin(usize),
-    /// `status` as a shell gives it.
+    /// A run has ended; `status` as a shell reports it.
     End {
         run: usize,
         status: u8,
         nanoseconds: u64,
     },
-    /// The end of a slice of a run, after its beginning.
+    /// A slice of a run has ended; the time since the run's beginning.
     Slice {
         run: usize,
         nanoseconds: u64,
     },
-    /// What a counter of the kernel rose by in a run.
+    /// The increase of a kernel counter during a run.
     Counter {
         run: usize,
         name: String,
         rise: i64,
     },
-    /// A result of a run.
+    /// A result file of a run.
     File {
         run: usize,
         name: String,
@@ -54,20 +54,19 @@ pub(crate) enum Message {
     Done,
 }
 
-/// No line of init's is longer; what is, is not its.
+/// No line of the guest's init is longer; longer lines are from something else.
 const LONGEST_LINE: usize = 4096;
 
-/// Reads the channel as its bytes come. What it does not know it skips: a dying kernel may write
-/// anything.
+/// Parses the channel incrementally. Skips what it does not recognise: a kernel that is failing may write anything.
 #[derive(Debug, Default)]
 pub(crate) struct Control {
     line: Vec<u8>,
-    /// The line that announced bytes, how many are to come, and those that came.
+    /// The line that announced raw bytes, the number of bytes still to come, and the bytes received so far.
     body: Option<(Message, u64)>,
 }
 
 impl Control {
-    /// Takes the next bytes, cut anywhere; returns what they complete.
+    /// Takes the next bytes, which may end anywhere; returns the messages that they complete.
     pub fn feed(&mut self, mut bytes: &[u8]) -> Vec<Message> {
         let mut all = Vec::new();
         loop {
@@ -107,7 +106,7 @@ impl Message {
     }
 }
 
-/// A line's message, and how many bytes follow it.
+/// The message of a line, and the number of raw bytes that follow it.
 fn parse(line: &str) -> Option<(Message, u64)> {
     let (kind, rest) = line.split_once(' ').unwrap_or((line, ""));
     let words: Vec<&str> = rest.split(' ').collect();

@@ -10,7 +10,7 @@ const FOLDER: u32 = 0o040_000;
 const REGULAR: u32 = 0o100_000;
 const LINK: u32 = 0o120_000;
 
-/// Writes members one after the other; folders must come before what lies in them.
+/// Writes members one after the other; a folder must come before its contents.
 pub(crate) struct Archive {
     to: BufWriter<File>,
     at: u64,
@@ -41,11 +41,11 @@ impl Archive {
         self.bytes(bytes)
     }
 
-    /// A file of the host, as long as it is now.
+    /// Copies a file of the host, with the length that it has now.
     pub fn copy(&mut self, path: &Path, permissions: u32, from: &File) -> io::Result<()> {
         let length = from.metadata()?.len();
         self.head(path.as_os_str(), REGULAR | permissions, length)?;
-        // The kernel copies between files by itself where both are files to it.
+        // The standard library copies between two files inside the kernel.
         self.to.flush()?;
         let copied = io::copy(&mut io::Read::take(from, length), self.to.get_mut())?;
         if copied < length {
@@ -55,7 +55,7 @@ impl Archive {
         self.align()
     }
 
-    /// Ends the archive; the file stands at its beginning.
+    /// Ends the archive, and rewinds the file to its beginning.
     pub fn finish(mut self) -> io::Result<File> {
         self.head(OsStr::new("TRAILER!!!"), 0, 0)?;
         let mut file = self.to.into_inner().map_err(io::IntoInnerError::into_error)?;
@@ -123,7 +123,7 @@ mod tests {
         let mut file = archive.finish().unwrap();
         let mut bytes = Vec::new();
         file.read_to_end(&mut bytes).unwrap();
-        // Debian's busybox is part of what the lab needs.
+        // The laboratory requires Debian's busybox anyway.
         let mut cpio = Command::new("busybox")
             .args(["cpio", "-t"])
             .stdin(Stdio::piped())

@@ -1,9 +1,9 @@
-//! What can go wrong before, in and after a laboratory.
+//! Errors before, during and after a laboratory run.
 
 use std::fmt::Display;
 use std::path::Path;
 
-/// One line: what, where, the remedy.
+/// An error as one line: what, where, the remedy.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{text}")]
 pub struct LabError {
@@ -12,12 +12,12 @@ pub struct LabError {
 }
 
 impl LabError {
-    /// Our own failure: something is missing on this host, or the guest broke.
+    /// An error of the laboratory itself: something is missing on this host, or the guest failed.
     pub(crate) fn own(text: impl Into<String>) -> Self {
         Self::with(125, text)
     }
 
-    /// Time ran out, as `timeout` says it.
+    /// The time limit was reached; exit status as that of `timeout`.
     pub(crate) fn time(text: impl Into<String>) -> Self {
         Self::with(124, text)
     }
@@ -27,7 +27,7 @@ impl LabError {
         Self::with(2, text)
     }
 
-    /// The command exists and cannot run.
+    /// The command exists but cannot run.
     pub(crate) fn not_executable(text: impl Into<String>) -> Self {
         Self::with(126, text)
     }
@@ -49,8 +49,8 @@ impl LabError {
         }
     }
 
-    /// The status to exit with: 2 for bad arguments, 124 when time ran out, 126 and 127 as a shell has
-    /// them, else 125.
+    /// The exit status: 2 for bad arguments, 124 when the time limit was reached, 126 and 127 as a shell uses them,
+    /// else 125.
     #[must_use]
     pub fn exit_status(&self) -> u8 {
         self.status

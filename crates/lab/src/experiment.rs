@@ -7,32 +7,32 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
-/// Who decides where pages lie.
+/// The placement of a run: what decides on which node pages are.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Under {
     /// The kernel's default; no page moves later.
     FirstTouch,
-    /// By virtual page number.
+    /// Pages are assigned to nodes in turn, by virtual page number.
     Interleave,
-    /// In the order of faults.
+    /// Pages are assigned to nodes in turn, in the order of page faults.
     RoundRobin,
-    /// One node while it has room.
+    /// All pages on one node, as long as it has free memory.
     Node(u32),
-    /// First touch, and the kernel's automatic balancing on top.
+    /// First touch, with the kernel's automatic NUMA balancing.
     AutoNuma,
-    /// The rules of a map.
+    /// The rules of a map file.
     Map(PathBuf),
-    /// First touch, and `nodewise balance` with this policy on top.
+    /// First touch, with `nodewise balance` under this policy.
     Balance(String),
 }
 
 impl Under {
-    /// Whether pages are placed from within the program; otherwise the kernel does it.
+    /// Whether pages are placed by a preload in the program, and not by the kernel.
     pub(crate) fn takes_preload(&self) -> bool {
         matches!(self, Self::Interleave | Self::Map(_))
     }
 
-    /// Whether the kernel's hint faults are on: to balance by itself, or for `nodewise balance` to see.
+    /// Whether the kernel's hint faults are enabled, for its own balancing or for `nodewise balance`.
     pub(crate) fn takes_hints(&self) -> bool {
         matches!(self, Self::AutoNuma | Self::Balance(_))
     }
@@ -97,17 +97,17 @@ impl fmt::Display for Under {
 /// The guest kernel's `transparent_hugepage`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum HugePages {
-    /// Wherever they fit: the default of most distributions' kernels.
+    /// In every suitable range: the default of most distributions' kernels.
     #[default]
     Always,
-    /// Where the program asks.
+    /// Only where the program asks for huge pages.
     Madvise,
     /// Transparent huge pages are off.
     Never,
 }
 
 impl HugePages {
-    /// As on the kernel's command line.
+    /// The value on the kernel's command line.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -118,22 +118,22 @@ impl HugePages {
     }
 }
 
-/// One command, run once under each placement in one boot; or each run with a command of its own.
+/// A command that is run once under each placement, all in one boot. Each run may have its own command.
 #[derive(Clone, Debug, Default)]
 pub struct Experiment {
-    /// The program and its arguments; none with [`Experiment::capture`] alone.
+    /// The program and its arguments; empty if there is only [`Experiment::capture`] to do.
     pub command: Vec<OsString>,
-    /// Where it runs: made in the guest, what lies in it is packed only by `with`.
+    /// Its working directory. The guest creates it; files in it are packed only if `with` names them.
     pub cwd: PathBuf,
-    /// Its environment. OpenMP's waiting is made passive whatever it says.
+    /// Its environment, in which OpenMP's waiting is always set to passive.
     pub environment: Vec<(OsString, OsString)>,
-    /// A file for its standard input; none: empty.
+    /// A file for its standard input; empty input if `None`.
     pub stdin: Option<PathBuf>,
-    /// Files and folders it needs, kept at their absolute paths.
+    /// Files and folders that the command needs; they keep their absolute paths in the guest.
     pub with: Vec<PathBuf>,
     /// The placements, in order.
     pub runs: Vec<Under>,
-    /// What each run runs instead of `command`: as many as runs, or none.
+    /// A command for each run in place of `command`; empty if all runs use `command`.
     pub commands: Vec<Vec<OsString>>,
     /// How threads are bound: `nodewise run --bind`.
     pub bind: String,
@@ -143,28 +143,28 @@ pub struct Experiment {
     pub threads: Option<u32>,
     /// The guest kernel's `transparent_hugepage` setting.
     pub huge_pages: HugePages,
-    /// Length of the slices that counts are reported for; none: the whole run alone.
+    /// Length of the slices for which counts are reported; `None` for the whole run only.
     pub slice: Option<Duration>,
-    /// Whether to bring the guest's sysfs home.
+    /// Whether to copy the guest's sysfs to the host.
     pub capture: bool,
-    /// Files and folders that the runs left in the guest, to be brought home.
+    /// Files and folders in the guest to be copied to the host after the runs.
     pub bring: Vec<PathBuf>,
 }
 
 impl Experiment {
-    /// The program of a run and its arguments.
+    /// The program and arguments of a run.
     #[must_use]
     pub fn command(&self, run: usize) -> &[OsString] {
         self.commands.get(run).unwrap_or(&self.command)
     }
 }
 
-/// What to run it with.
+/// Settings of a boot.
 #[derive(Clone, Debug, Default)]
 pub struct Setup {
-    /// A `vmlinuz` or a kernel's `.deb`; none: the distribution's, fetched once and cached.
+    /// A `vmlinuz` or a kernel's `.deb`; `None` for the distribution's kernel, which is fetched once and cached.
     pub kernel: Option<PathBuf>,
-    /// For the boot and all runs together.
+    /// Time limit for the boot and all runs together.
     pub time_limit: Option<Duration>,
     /// Whether accesses are counted.
     pub counters: bool,

@@ -3,7 +3,7 @@
 use crate::control::Control;
 use crate::rows::Rows;
 
-/// Rows of the counter, cut into two pieces.
+/// Parses rows of the counter plug-in, cut into two pieces.
 pub fn rows(bytes: &[u8]) {
     let mut rows = Rows::default();
     let (first, second) = bytes.split_at(bytes.len() / 3);
@@ -12,7 +12,7 @@ pub fn rows(bytes: &[u8]) {
     let _ = rows.runs.values().filter_map(|run| run.pages()).count();
 }
 
-/// The control channel, cut into two pieces.
+/// Parses the control channel, cut into two pieces.
 pub fn control(bytes: &[u8]) {
     let mut control = Control::default();
     let (first, second) = bytes.split_at(bytes.len() / 3);

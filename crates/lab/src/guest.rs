@@ -1,4 +1,4 @@
-//! QEMU as a process: started, read from, ended with us.
+//! The QEMU process: starts it, reads its output, and ends it together with this process.
 
 use crate::qemu::{self, Channels};
 use crate::{Lab, LabError};
@@ -10,7 +10,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-/// What the guest and its emulator write, apart from what only a failure needs.
+/// Streams from the guest and its emulator, without those that only explain a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stream {
     Control,
@@ -19,10 +19,10 @@ pub(crate) enum Stream {
     Rows,
 }
 
-/// How much of what was last said is kept.
-const LAST_WORDS: usize = 16 << 10;
-/// How long QEMU may take to end after it has closed its files.
-const LAST_BREATH: Duration = Duration::from_secs(2);
+/// Number of bytes kept of the latest output of the console, and of QEMU itself.
+const OUTPUT_TAIL_BYTES: usize = 16 << 10;
+/// Time for QEMU to end by itself after it has closed its files.
+const EXIT_TIMEOUT: Duration = Duration::from_secs(2);
 const READ: usize = 1 << 18;
 
 const NO_MEMORY: &str = "out of memory, which files take as well: --memory gives it more";
@@ -94,8 +94,7 @@ impl Guest {
         })
     }
 
-    /// Waits for something to come, at most `pause`, and hands on all that has. False once nothing can
-    /// come any more.
+    /// Waits for output for at most `pause`, and passes on all that there is. Returns false when there can be no more.
     pub fn read(&mut self, pause: Duration, take: &mut dyn FnMut(Stream, &[u8])) -> Result<bool, LabError> {
         let all: [BorrowedFd<'_>; 6] = [
             self.control.as_fd(),
@@ -106,7 +105,8 @@ impl Guest {
             self.own.as_fd(),
         ];
         wait_readable(&all, pause).map_err(|e| LabError::own(format!("cannot wait for the guest: {e}")))?;
-        // What the guest says has happened comes after what happened: it is read first, heard last.
+        // Control messages report what has already happened on other streams. So the control channel is read first, but
+        // passed on last.
         let mut said = Vec::new();
         let open = read_all(&mut self.control, &mut |bytes| said.extend(bytes));
         read_all(&mut self.output, &mut |bytes| take(Stream::Output, bytes));
@@ -120,9 +120,9 @@ impl Guest {
         Ok(open)
     }
 
-    /// Ends QEMU, which may be ending by itself, and hands on what it had written.
+    /// Ends QEMU (after a short wait if it is ending `by_itself`), and passes on its remaining output.
     pub fn end(&mut self, take: &mut dyn FnMut(Stream, &[u8]), by_itself: bool) {
-        let until = Instant::now() + LAST_BREATH;
+        let until = Instant::now() + EXIT_TIMEOUT;
         while by_itself && matches!(self.child.try_wait(), Ok(None)) && Instant::now() < until {
             sleep(Duration::from_millis(5));
         }
@@ -135,11 +135,11 @@ impl Guest {
         self.ended = self.child.wait().ok();
     }
 
-    /// Why the guest ended early, as far as it is known.
-    pub fn last_words(&self, was_up: bool) -> LabError {
+    /// An error that says why the guest ended early, as far as this is known.
+    pub fn failure_reason(&self, was_up: bool) -> LabError {
         let text = |said: &[u8]| String::from_utf8_lossy(said).into_owned();
         let failed = self.ended.filter(|status| !status.success());
-        let why = last_words(&text(&self.console_said), &text(&self.own_said), failed);
+        let why = failure_reason(&text(&self.console_said), &text(&self.own_said), failed);
         let silent = || match self.ended {
             Some(status) => format!("QEMU ended without a word ({status})"),
             None => "it said nothing".to_owned(),
@@ -155,7 +155,7 @@ impl Guest {
         blank(&self.console_said) && blank(&self.own_said)
     }
 
-    /// What does not fit is left out by the kernel, which goes on without.
+    /// Checks that all files were unpacked: the kernel skips what does not fit into memory, and goes on.
     pub fn check_files(&self) -> Result<(), LabError> {
         if unpacked(&self.console_said) {
             return Ok(());
@@ -165,7 +165,7 @@ impl Guest {
         ))
     }
 
-    /// Whether the guest's kernel killed something for want of memory.
+    /// Whether the guest's kernel killed a process because memory ran out.
     pub fn ran_out_of_memory(&self) -> bool {
         let console = String::from_utf8_lossy(&self.console_said).into_owned();
         console.contains("Out of memory: Killed process")
@@ -178,7 +178,7 @@ impl Drop for Guest {
     }
 }
 
-/// Reads until nothing is there; false at the end of the stream.
+/// Reads until there is no more output for now; returns false at the end of the stream.
 fn read_all(pipe: &mut PipeReader, take: &mut dyn FnMut(&[u8])) -> bool {
     let mut bytes = vec![0; READ];
     loop {
@@ -197,13 +197,13 @@ fn unpacked(console: &[u8]) -> bool {
 
 fn keep_last(kept: &mut Vec<u8>, bytes: &[u8]) {
     kept.extend(bytes);
-    let extra = kept.len().saturating_sub(LAST_WORDS);
+    let extra = kept.len().saturating_sub(OUTPUT_TAIL_BYTES);
     kept.drain(..extra);
 }
 
-/// The line that tells most: the kernel's reason, then that of a QEMU that failed, the counter's and the
-/// emulator's, then whatever came last.
-fn last_words(console: &str, own: &str, failed: Option<ExitStatus>) -> Option<String> {
+/// The most informative line: the kernel's reason, else that of a QEMU that failed, the counter's, the emulator's, else
+/// the last line of any output.
+fn failure_reason(console: &str, own: &str, failed: Option<ExitStatus>) -> Option<String> {
     let told = |text: &str, part: &str| text.lines().rfind(|l| l.contains(part)).map(clean);
     let last = |text: &str| text.lines().rev().map(clean).find(|l| !l.is_empty());
     let of_failed = || Some(format!("QEMU ended ({}): {}", failed?, last(own)?));
@@ -218,7 +218,7 @@ fn last_words(console: &str, own: &str, failed: Option<ExitStatus>) -> Option<St
         .or_else(|| last(own))
 }
 
-/// A line without its time stamp and what a terminal would not show.
+/// A line without its time stamp and without control characters.
 fn clean(line: &str) -> String {
     let line = line.trim();
     let text = match line.split_once("] ") {
@@ -243,7 +243,7 @@ mod tests {
 
     #[test]
     fn the_line_that_tells_most_is_given() {
-        let told = |console, own| last_words(console, own, None).unwrap();
+        let told = |console, own| failure_reason(console, own, None).unwrap();
         let console =
             "[    1.2] Loading\r\n[    2.0] Kernel panic - not syncing: no init\r\n[    2.1] Rebooting\r\n";
         assert_eq!(told(console, ""), "Kernel panic - not syncing: no init");
@@ -252,20 +252,20 @@ mod tests {
         let own = "warning\nqemu-system-x86_64: -m 9T: cannot allocate memory\n";
         assert_eq!(told("", own), "qemu-system-x86_64: -m 9T: cannot allocate memory");
         assert_eq!(told("\u{1b}[2JBooting\n\n", ""), "[2JBooting");
-        assert_eq!(last_words("", "", None), None);
+        assert_eq!(failure_reason("", "", None), None);
         let failed = Some(ExitStatus::from_raw(1 << 8));
         assert_eq!(
-            last_words("Booting\n", "first\nno such machine\n", failed).unwrap(),
+            failure_reason("Booting\n", "first\nno such machine\n", failed).unwrap(),
             "QEMU ended (exit status: 1): no such machine"
         );
-        assert_eq!(last_words("", "", failed), None);
+        assert_eq!(failure_reason("", "", failed), None);
     }
 
     #[test]
     fn only_the_last_is_kept() {
         let mut kept = Vec::new();
-        keep_last(&mut kept, &vec![b'a'; LAST_WORDS]);
+        keep_last(&mut kept, &vec![b'a'; OUTPUT_TAIL_BYTES]);
         keep_last(&mut kept, b"end");
-        assert_eq!((kept.len(), kept.ends_with(b"aend")), (LAST_WORDS, true));
+        assert_eq!((kept.len(), kept.ends_with(b"aend")), (OUTPUT_TAIL_BYTES, true));
     }
 }

@@ -3,89 +3,90 @@
 use nodewise_analysis::balance;
 use std::collections::BTreeMap;
 
-/// An object that was placed or seen: an allocation, or the executable's writable data.
+/// An object that the guest's processes reported: an allocation, or the executable's writable data.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ObjectSeen {
-    /// The process it belongs to, in the guest.
+    /// The number of its process in the guest.
     pub process: u32,
-    /// The rule that placed it, by its place in the map.
+    /// Index in the map of the rule that placed it.
     pub rule: Option<u32>,
     /// Number of its first page.
     pub page: u64,
     /// Its length in pages.
     pub pages: u64,
-    /// Who allocated it, by order of creation.
+    /// The thread that allocated it, by order of creation.
     pub thread: u32,
-    /// User-mode reads and writes of it, as `accesses` of the outcome.
+    /// User-mode reads and writes of the object, in the form of [`GuestRun::accesses`].
     pub accesses: Vec<Vec<u64>>,
 }
 
-/// A page, over all of a run.
+/// A page, with its accesses during a whole run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PageSeen {
     /// Its virtual page number.
     pub page: u64,
-    /// Whose it is, by its place in [`GuestRun::objects`]; none: it belongs to no object.
+    /// Index of its object in [`GuestRun::objects`]; `None` if it belongs to no object.
     pub object: Option<usize>,
-    /// The node it was on when it was last accessed.
+    /// The node it was on at its last access.
     pub home: usize,
-    /// Reads and writes by node of the CPU.
+    /// Reads and writes, by node of the CPU.
     pub accesses: Vec<u64>,
 }
 
-/// A slice of a run.
+/// The counts of one slice of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SliceSeen {
-    /// When it ended, nanoseconds of the guest's clock after the run's beginning.
+    /// End of the slice: nanoseconds on the guest's clock since the run began.
     pub end_ns: u64,
-    /// Its part of [`GuestRun::accesses`].
+    /// The slice's part of [`GuestRun::accesses`].
     pub accesses: Vec<Vec<u64>>,
 }
 
-/// One run. Matrices are `[cpu_node][memory_node]`, in accesses of user mode; empty if it was not counted.
+/// The results of one run. Matrices are `[cpu_node][memory_node]`, in user-mode accesses; empty if the run was not
+/// counted.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct GuestRun {
     /// The placement, as asked for.
     pub under: String,
-    /// Whether it ran to its end, and its results are here.
+    /// Whether the run ended by itself, so that its results are complete.
     pub ended: bool,
-    /// As a shell gives it; 0 as long as it has not ended.
+    /// Exit status as a shell reports it; 0 until the run has ended.
     pub exit_status: u8,
-    /// The guest's own clock, nanoseconds: says nothing about the cost of memory.
+    /// Duration on the guest's clock, nanoseconds; says nothing about the cost of memory.
     pub guest_ns: u64,
     /// Reads and writes of the command's objects.
     pub accesses: Vec<Vec<u64>>,
-    /// The rest: stacks, code's constants, libraries, small allocations.
+    /// All other reads and writes: to stacks, constants, libraries and small allocations.
     pub elsewhere: Vec<Vec<u64>>,
-    /// Slices of it, in order.
+    /// The slices of the run, in order.
     pub slices: Vec<SliceSeen>,
-    /// By node: touched pages of the objects, where each was last.
+    /// Number of touched pages of the objects, by the node that each was on last.
     pub pages: Vec<u64>,
-    /// Every page that was accessed, ascending.
+    /// All pages that were accessed, ascending.
     pub page_list: Vec<PageSeen>,
-    /// What the kernel's counters in `/proc/vmstat` rose by.
+    /// Increase of the kernel's counters in `/proc/vmstat`.
     pub kernel: BTreeMap<String, i64>,
     /// The objects, in the order they were seen.
     pub objects: Vec<ObjectSeen>,
-    /// Whether `accesses` are over objects; otherwise none are known and it is over everything.
+    /// Whether `accesses` covers objects only; if no objects are known, it covers all memory.
     pub over_objects: bool,
-    /// What `nodewise run --summary` wrote, JSON.
+    /// The JSON that `nodewise run --summary` wrote.
     pub placement: Option<String>,
-    /// What `nodewise balance --summary` wrote, JSON.
+    /// The JSON that `nodewise balance --summary` wrote.
     pub balance: Option<String>,
-    /// What a reader of the figures must know: one line each.
+    /// Remarks that a reader of the figures must know, one line each.
     pub notes: Vec<String>,
 }
 
 impl SliceSeen {
-    /// The part of its accesses that found their page on their own node; none without accesses.
+    /// The share of the slice's accesses that were local; `None` without accesses.
     #[must_use]
     pub fn local_fraction(&self) -> Option<f64> {
         local_part(&self.accesses)
     }
 }
 
-/// The diagonal's part of a matrix.
+/// The share of accesses on a matrix's diagonal; `None` without accesses.
 fn local_part(accesses: &[Vec<u64>]) -> Option<f64> {
     let rows = accesses.iter().enumerate();
     let local: u64 = rows.filter_map(|(node, row)| row.get(node)).sum();
@@ -94,14 +95,14 @@ fn local_part(accesses: &[Vec<u64>]) -> Option<f64> {
 }
 
 impl GuestRun {
-    /// The part of the accesses that found their page on their own node; none without accesses.
+    /// The share of the run's accesses that were local; `None` without accesses.
     #[must_use]
     pub fn local_fraction(&self) -> Option<f64> {
         local_part(&self.accesses)
     }
 
-    /// The local fraction that a fixed mapping could have reached at best: each page, all along, on the
-    /// node that accessed it most (the locality policy of Diener et al., with hindsight).
+    /// The largest local fraction that a fixed mapping could have reached: each page always on the node that accessed
+    /// it most (the locality policy of Diener et al., with hindsight).
     #[must_use]
     pub fn reachable_fraction(&self) -> Option<f64> {
         let counted = |p: &&PageSeen| p.object.is_some() || !self.over_objects;
@@ -111,7 +112,7 @@ impl GuestRun {
         (all > 0).then(|| most as f64 / all as f64)
     }
 
-    /// How even the load of the memory nodes is (Diener et al., equation 5); none without accesses.
+    /// How evenly accesses are spread over memory nodes (Diener et al., equation 5); `None` without accesses.
     #[must_use]
     pub fn access_balance(&self) -> Option<f64> {
         let nodes = self.accesses.first()?.len();

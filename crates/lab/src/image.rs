@@ -11,15 +11,15 @@ use std::fs::File;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Component, Path, PathBuf};
 
-/// Links followed for one path, as the kernel has it.
+/// Largest number of links that are followed for one path, as in the kernel.
 const MOST_LINKS: u32 = 40;
-/// The loader of glibc's own libraries, which name none.
+/// The loader of glibc's own libraries, which do not name one.
 const LOADER: &str = "/lib64/ld-linux-x86-64.so.2";
 
-/// Where loaders look up libraries that lie in no default folder.
+/// Files in which loaders look up libraries outside the default folders.
 const LOOKED_UP: [&str; 2] = ["/etc/ld.so.cache", "/etc/ld-musl-x86_64.path"];
 
-/// Where the system's libraries are.
+/// The folders of the system's libraries.
 const SYSTEM: [&str; 4] = ["/lib", "/lib64", "/usr/lib", "/usr/lib64"];
 
 #[derive(Debug)]
@@ -30,7 +30,7 @@ enum Entry {
     Bytes(u32, Vec<u8>),
 }
 
-/// Files to be packed, by absolute path: sorted, folders come before what is in them.
+/// Files to be packed, by absolute path. The paths are sorted, so a folder comes before its contents.
 #[derive(Debug, Default)]
 pub(crate) struct Image {
     entries: BTreeMap<PathBuf, Entry>,
@@ -39,7 +39,7 @@ pub(crate) struct Image {
 }
 
 impl Image {
-    /// Libraries are looked for under `environment`.
+    /// An empty image; `environment` determines where libraries are searched.
     pub fn new(environment: &[(OsString, OsString)]) -> Self {
         Self {
             environment: environment.to_vec(),
@@ -47,14 +47,14 @@ impl Image {
         }
     }
 
-    /// A file we wrote.
+    /// Adds a file with the given contents.
     pub fn put(&mut self, path: &Path, permissions: u32, bytes: Vec<u8>) {
         self.parents(path);
         self.entries
             .insert(path.to_owned(), Entry::Bytes(permissions, bytes));
     }
 
-    /// An executable or library of ours at another place, without what only debuggers read.
+    /// Adds an executable or library of ours at another path, without what only debuggers read.
     pub fn add_at(&mut self, path: &Path, from: &Path) -> Result<(), LabError> {
         let bytes = std::fs::read(from).map_err(|e| LabError::io("read", from, &e))?;
         self.put(path, 0o755, loaded(bytes));
@@ -68,7 +68,7 @@ impl Image {
             .or_insert_with(|| Entry::Link(target.to_owned()));
     }
 
-    /// A folder, empty unless something is put there; links on its way are kept.
+    /// Adds a folder, without its contents; links on the way to it are kept.
     pub fn folder(&mut self, path: &Path) -> Result<(), LabError> {
         self.resolve(path, &mut 0).map(|_| ())
     }
@@ -79,12 +79,12 @@ impl Image {
         }
     }
 
-    /// A folder whatever the host has there.
+    /// Adds an empty folder, whatever the host has at this path.
     pub fn bare_folder(&mut self, path: &Path) {
         self.entries.insert(path.to_owned(), Entry::Folder);
     }
 
-    /// A file or link of the host, what it needs to run, and what lies in it if it is a folder.
+    /// Adds a file or link of the host and what it needs to run, or a folder with its contents.
     pub fn add(&mut self, path: &Path) -> Result<(), LabError> {
         let real = self.resolve(path, &mut 0)?;
         if !self.examined.insert(real.clone()) {
@@ -105,12 +105,12 @@ impl Image {
             let path = entry.map_err(failed)?.path();
             let link = path.symlink_metadata().is_ok_and(|m| m.is_symlink());
             if link && !path.exists() {
-                // It leads nowhere here either.
+                // A link that leads nowhere on the host does so in the guest, too.
                 let target = std::fs::read_link(&path).map_err(failed)?;
                 self.link(&path, &target);
             } else if path.is_file() || path.is_dir() {
                 match self.add(&path) {
-                    // Not everything that lies in a folder can run here either.
+                    // A folder may contain programs that cannot run on the host either.
                     Err(error) if [126, 127].contains(&error.exit_status()) => {}
                     done => done?,
                 }
@@ -133,7 +133,8 @@ impl Image {
                     self.add(file)?;
                 }
                 let libraries = match libraries(file, &self.environment) {
-                    // Its program may know where the rest is, or never need it: a plug-in of a virtual machine.
+                    // The program that uses this library may know where its dependencies are, or not need them, as with
+                    // a plug-in of a virtual machine.
                     Err(error) if !alone && error.exit_status() == 127 => return Ok(()),
                     found => found?,
                 };
@@ -150,7 +151,7 @@ impl Image {
         Ok(())
     }
 
-    /// Adds what stands on the way to a path: folders and links; returns where it really is.
+    /// Adds the folders and links on the way to a path; returns the path with all links resolved.
     fn resolve(&mut self, path: &Path, links: &mut u32) -> Result<PathBuf, LabError> {
         let mut at = PathBuf::from("/");
         self.entries.entry(at.clone()).or_insert(Entry::Folder);
@@ -196,7 +197,7 @@ impl Image {
         self.resolve(&folder.join(target), links)
     }
 
-    /// How much its files hold, without what an archive adds.
+    /// Number of bytes in all files, without what an archive adds.
     pub fn bytes(&self) -> u64 {
         let length = |entry: &Entry| match entry {
             Entry::Host(path) => path.metadata().map_or(0, |m| m.len()),
@@ -206,7 +207,7 @@ impl Image {
         self.entries.values().map(length).sum()
     }
 
-    /// Writes everything to a file in memory.
+    /// Writes the archive to a file in memory.
     pub fn pack(&self) -> Result<File, LabError> {
         let memory = nodewise_linux::memfd::create(c"nodewise-image");
         let mut archive =
@@ -220,7 +221,8 @@ impl Image {
     }
 }
 
-/// The system's libraries choose their code by the processor; one that came with a program may not.
+/// Refuses a library with AVX-512 code. The system's libraries are permitted, because they choose their code by the
+/// processor; others may not do so.
 fn check_instructions(library: &Path, user: &Path) -> Result<(), LabError> {
     if SYSTEM.iter().any(|folder| library.starts_with(folder)) {
         return Ok(());

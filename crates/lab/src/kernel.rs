@@ -1,4 +1,4 @@
-//! The guest's kernel: given, cached, or fetched from the distribution and never installed.
+//! The guest's kernel: given by the user, cached, or fetched from the distribution (and never installed).
 
 use crate::LabError;
 use nodewise_linux::child::depend;
@@ -9,17 +9,17 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// Packages that name the newest small kernel, best first: Debian's, then Ubuntu's.
+/// Packages that depend on the newest small kernel, in order of preference: Debian's, then Ubuntu's.
 const NAMING: [&str; 3] = [
     "linux-image-cloud-amd64",
     "linux-image-kvm",
     "linux-image-virtual",
 ];
-/// Where a bzImage says that it is one, and where its version stands (Linux, x86 boot protocol).
+/// Offset and value of the mark of a bzImage; a pointer to its version follows (Linux, x86 boot protocol).
 const MAGIC: (usize, &[u8]) = (0x202, b"HdrS");
 const VERSION_AT: usize = 0x20e;
-/// Where it says how long it is: sectors after the first that boot in real mode (none means four), and
-/// all that follows in units of 16 bytes. A signature may come after that.
+/// Offset of a bzImage's length: the number of real-mode sectors after the first (zero means four); the rest has its
+/// length in units of 16 bytes. A signature may follow.
 const SECTORS_AT: usize = 0x1f1;
 const UNITS_AT: usize = 0x1f4;
 
@@ -32,12 +32,12 @@ pub(crate) struct Kernel {
 }
 
 impl Kernel {
-    /// The one given by its file or version, or the distribution's; from the cache where that has it.
+    /// Finds the kernel given by its file or version, or else the distribution's, in the cache if it is there.
     pub fn find(given: Option<&Path>) -> Result<Self, LabError> {
         match given {
             Some(path) if !path.exists() && is_version(path) => {
                 let version = path.to_string_lossy();
-                // Apart, so that it is not taken for the distribution's own by being newer.
+                // A folder of its own, so that it is not taken for the distribution's kernel because it is newer.
                 let naming = format!("linux-image-{version}-cloud-amd64");
                 Self::kept(&cache().join(version.as_ref()), &[&naming])
             }
@@ -47,7 +47,8 @@ impl Kernel {
         }
     }
 
-    /// The newest in a folder of the cache, or else what the first of these packages that there is depends on.
+    /// The newest kernel in a folder of the cache; else fetches the one that the first available of these packages
+    /// depends on.
     fn kept(cache: &Path, naming: &[&str]) -> Result<Self, LabError> {
         std::fs::create_dir_all(cache).map_err(|e| LabError::io("make the cache", cache, &e))?;
         sweep(cache);
@@ -62,7 +63,7 @@ impl Kernel {
         Self::of(file, path)
     }
 
-    /// A package's, in memory: what was given once is not what later runs get.
+    /// Unpacks a package's kernel into memory, not into the cache: other runs do not use it.
     fn unpacked(package: &Path) -> Result<Self, LabError> {
         let (_, bytes) = extract(package)?;
         let file = memfd::create(c"vmlinuz").and_then(|mut f| f.write_all(&bytes).map(|()| f));
@@ -81,13 +82,13 @@ impl Kernel {
     }
 }
 
-/// The version of the kernel that guests get, if one is kept.
+/// The version of the cached kernel that guests get, if there is one.
 #[must_use]
 pub fn kept_kernel() -> Option<String> {
     newest(&cache()).map(|kernel| kernel.version)
 }
 
-/// The version that a bzImage names, without who built it; none if it is cut off.
+/// The version in a bzImage, without the name of its builder; `None` if the file is truncated.
 fn version(file: &File) -> Option<String> {
     let mut head = vec![0; 1 << 16];
     let mut length = 0;
@@ -110,7 +111,7 @@ fn version(file: &File) -> Option<String> {
     Some(String::from_utf8_lossy(word).into_owned())
 }
 
-/// `6.12`, as packages are named.
+/// Whether a path is a version as in package names: `6.12`.
 fn is_version(path: &Path) -> bool {
     let parts = path.to_str().and_then(|text| text.split_once('.'));
     let number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
@@ -134,7 +135,7 @@ fn cache() -> PathBuf {
     root.unwrap_or_else(std::env::temp_dir).join("nodewise")
 }
 
-/// Removes what processes left that were ended before they could: `download-PID`, `new-PID`.
+/// Removes files that earlier processes left when they were killed: `download-PID`, `new-PID`.
 fn sweep(cache: &Path) {
     let gone = |path: &PathBuf| {
         let name = path.file_name()?.to_str()?;
@@ -148,7 +149,7 @@ fn sweep(cache: &Path) {
     }
 }
 
-/// Damaged ones are passed over: another is fetched.
+/// The newest kernel in a folder. Damaged ones are skipped; another one is then fetched.
 fn newest(cache: &Path) -> Option<Kernel> {
     let entries = std::fs::read_dir(cache).ok()?.flatten().map(|e| e.path());
     let numbered = |path: PathBuf| {
@@ -160,7 +161,7 @@ fn newest(cache: &Path) -> Option<Kernel> {
     kept.iter().rev().find_map(|(_, path)| Kernel::open(path).ok())
 }
 
-/// The numbers in a version, so that 6.10 comes after 6.9.
+/// The numbers in a version, for comparison: 6.10 is newer than 6.9.
 fn numbers(version: &str) -> Vec<u64> {
     let parts = version.split(|c: char| !c.is_ascii_digit());
     parts.filter_map(|p| p.parse().ok()).collect()
@@ -228,7 +229,7 @@ fn apt(program: &str) -> Command {
     command
 }
 
-/// The image package that a naming one depends on.
+/// The image package that a meta-package depends on.
 fn dependency(naming: &str) -> Option<String> {
     let output = apt("apt-cache")
         .args(["depends", "--important", naming])
@@ -241,7 +242,7 @@ fn dependency(naming: &str) -> Option<String> {
         .map(ToOwned::to_owned)
 }
 
-/// A package's vmlinuz: its name, without folders, and what it holds.
+/// The vmlinuz in a package: its file name and its contents.
 fn extract(package: &Path) -> Result<(String, Vec<u8>), LabError> {
     let failed = |reason: &str| {
         LabError::own(format!(
@@ -268,7 +269,7 @@ fn extract(package: &Path) -> Result<(String, Vec<u8>), LabError> {
     Ok((name.to_owned(), bytes))
 }
 
-/// Writes under a temporary name first: another process never sees half a kernel.
+/// Writes a temporary file and renames it, so that another process never sees a partial kernel.
 fn keep(path: &Path, bytes: &[u8]) -> Result<PathBuf, LabError> {
     let temporary = path.with_file_name(format!("new-{}", std::process::id()));
     let written = File::create(&temporary)
@@ -281,7 +282,7 @@ fn keep(path: &Path, bytes: &[u8]) -> Result<PathBuf, LabError> {
     Ok(path.to_owned())
 }
 
-/// The first file of a tar stream whose name begins so (POSIX ustar).
+/// The first file of a tar stream whose name begins with `prefix` (POSIX ustar).
 fn find_member(tar: &mut impl Read, prefix: &str) -> Option<(String, Vec<u8>)> {
     let mut header = [0; 512];
     loop {
@@ -329,7 +330,7 @@ mod tests {
         assert_eq!(find_member(&mut &tar[..1030], "./boot/vmlinuz-"), None, "cut off");
     }
 
-    /// A bzImage of `version`, 4 KiB as it says itself.
+    /// A bzImage of this version, 4 KiB long according to its header.
     fn image(version: &str) -> Vec<u8> {
         let mut bytes = vec![0; 4096];
         bytes[SECTORS_AT] = 3;

@@ -1,13 +1,12 @@
-//! The laboratory: a real kernel on a virtual machine with the nodes, distances and memory of any
-//! machine file, and exactly who accessed which memory node there.
+//! The laboratory: a real kernel on a virtual machine with the nodes, distances and memory of any machine file, and
+//! exact counts of accesses by CPU node and memory node.
 //!
-//! **Purpose.** [`Virtual`] scales a machine to what this host can emulate; [`prepare`] finds what
-//! is needed and checks all that can be known without booting; [`Lab::run`] boots QEMU, runs a
-//! command under each of several placements, and says what the counters saw.
+//! **Purpose.** [`Virtual`] scales a machine to what this host can emulate. [`prepare`] finds what is needed, and
+//! checks everything that can be checked without booting. [`Lab::run`] boots QEMU, runs a command under each of several
+//! placements, and returns the counts.
 //!
-//! **Constraints.** Runs without KVM, without root, offline once a kernel is cached. Whatever
-//! happens, even a kill of this process, nothing is left behind: QEMU dies with its parent, and
-//! all it reads and writes are inherited descriptors.
+//! **Constraints.** Works without KVM, without root, and offline once a kernel is cached. Nothing is left behind, even
+//! if this process is killed: QEMU ends with its parent, and all its files are inherited descriptors.
 //!
 //! **Non-goals.** Time: the guest's clock says nothing about the cost of remote memory.
 

@@ -1,12 +1,12 @@
-//! Which object of which process a page belongs to.
+//! Attributes pages to the objects of the guest's processes.
 
 use crate::ObjectSeen;
 use std::collections::{BTreeMap, HashMap};
 
-/// Virtual pages, each with what was put there last.
+/// Maps ranges of virtual pages to values; later ranges replace earlier ones.
 #[derive(Clone, Debug)]
 struct Cover<T> {
-    /// By first page: the end and what is there; disjoint.
+    /// Disjoint ranges by first page: the end, and the value.
     ranges: BTreeMap<u64, (u64, T)>,
 }
 
@@ -41,29 +41,30 @@ impl<T: Copy> Cover<T> {
         }
     }
 
-    /// What is on a page, with the first page of its range.
+    /// The value of a page, and the first page of its range.
     fn at(&self, page: u64) -> Option<(u64, T)> {
         let (first, (end, what)) = self.ranges.range(..=page).next_back()?;
         (page < *end).then_some((*first, *what))
     }
 }
 
-/// Whose a page is.
+/// The owner of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Owner {
     /// It belongs to no object.
     NoObject,
     /// The object of this index.
     Object(usize),
-    /// Several processes have an object there and frames don't tell them apart; this object came last.
+    /// Several processes have an object at this address, and frames do not tell which one it is; the index is that of
+    /// the object reported last.
     OneOfSeveral(usize),
 }
 
-/// Pages of one process.
+/// What is known about one process.
 #[derive(Debug, Default)]
 struct Process {
     objects: Cover<usize>,
-    /// The kernel's number of the first frame, for each run of pages whose frames are consecutive.
+    /// The kernel's number of the first frame of each run of pages with consecutive frames.
     frames: Cover<u64>,
 }
 
@@ -74,16 +75,16 @@ impl Process {
     }
 }
 
-/// What the guest's processes said of their objects (`runtime/preload/seen.c`).
+/// The objects that the guest's processes reported (`runtime/preload/seen.c`).
 #[derive(Debug, Default)]
 pub(crate) struct Owners {
     by_process: BTreeMap<u32, Process>,
 }
 
 impl Owners {
-    /// Reads `<pid> <rule or -> <first page hex> <pages> <thread>` and `<pid> = <first page hex> <frame hex> <pages>`, one
-    /// line each; what is no such line is skipped: a killed program's last line may be cut. An object that a process
-    /// allocates again, larger, is one.
+    /// Reads lines of the forms `<pid> <rule or -> <first page hex> <pages> <thread>` and `<pid> = <first page hex>
+    /// <frame hex> <pages>`. Other lines are skipped: the last line of a killed program may be truncated. Several
+    /// objects of a process at the same first page count as one, with the largest size.
     pub fn read(text: &str) -> (Vec<ObjectSeen>, Self) {
         let mut owners = Self::default();
         let mut known: HashMap<(u32, u64), usize> = HashMap::new();
@@ -108,8 +109,8 @@ impl Owners {
         (all, owners)
     }
 
-    /// Whose object a page on a frame is; the frame by the kernel's number. Only where several processes have an
-    /// object at this address does the frame matter.
+    /// The owner of a page on a frame (the kernel's number). The frame is used only if several processes have an object
+    /// at this address.
     pub fn of(&self, page: u64, frame: Option<u64>) -> Owner {
         if let Some(only) = self.only() {
             return only
@@ -133,7 +134,7 @@ impl Owners {
         }
     }
 
-    /// The process, if just one said anything: most commands are one.
+    /// The process, if only one has reported objects or frames, as with most commands.
     fn only(&self) -> Option<&Process> {
         let mut all = self.by_process.values();
         all.next().filter(|_| all.next().is_none())
@@ -158,7 +159,7 @@ fn object(line: &str) -> Option<ObjectSeen> {
     })
 }
 
-/// Process, first page, first frame, pages.
+/// Parses a line of frames: process, first page, first frame, pages.
 fn frames(line: &str) -> Option<(u32, u64, u64, u64)> {
     let (process, rest) = line.split_once(" = ")?;
     let mut words = rest.split_ascii_whitespace();
@@ -174,7 +175,7 @@ mod tests {
 
     #[test]
     fn one_address_in_two_processes_is_told_by_the_frame() {
-        // Both have pages 0x10 to 0x13; the second moved its last one before it ended.
+        // Both processes have pages 0x10 to 0x13; in the second one, the last page had moved before the process ended.
         let text = "7 - 10 4 0\n8 - 10 4 0\n7 - 40 1 0\n7 = 10 500 4\n8 = 10 900 3\n8 = 13 a00 1\n8 = 13";
         let (objects, owners) = Owners::read(text);
         assert_eq!(objects.iter().map(|o| o.process).collect::<Vec<_>>(), [7, 8, 7]);

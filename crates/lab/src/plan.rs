@@ -5,29 +5,29 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-/// Variables that decide how threads wait; ours come instead, or spinning would be most of what is
-/// counted.
+/// Variables that control how threads wait, and our values for them: otherwise most counted accesses would be from
+/// spinning.
 const WAITING: [(&str, &str); 3] = [
     ("OMP_WAIT_POLICY", "passive"),
     ("GOMP_SPINCOUNT", "0"),
     ("KMP_BLOCKTIME", "0"),
 ];
-/// Where the guest finds commands of scripts that are not packed.
+/// Folder in the guest with the tools for scripts that call commands which are not packed.
 pub(crate) const TOOLS: &str = "/lab/bin";
 
-/// What placing came to, and what the balancer did, JSON; `runtime/guest/command.c` sends them.
+/// File in the guest for the JSON summary of `nodewise run` or `nodewise balance`; `runtime/guest/command.c` sends it.
 const RUN_REPORT: &str = "/lab/report.json";
 const BALANCE_REPORT: &str = "/lab/balance.json";
 
-/// What the guest's init has room for, `NW_RUNS`, `NW_BROUGHT` and `NW_ARGUMENTS` of `runtime/guest/guest.h`.
+/// Limits of the guest's init: `NW_RUNS`, `NW_BROUGHT` and `NW_ARGUMENTS` in `runtime/guest/guest.h`.
 const RUNS: usize = 1024;
 const BROUGHT: usize = 64;
 const WORDS: usize = 4096;
 
-/// Refuses an experiment that is larger than the guest's init has room for, before a boot is spent.
+/// Refuses an experiment that exceeds the limits of the guest's init, before a boot is spent on it.
 ///
 /// # Errors
-/// One line: what there is too much of, and how much would do.
+/// One line: what exceeds its limit, and the limit.
 pub(crate) fn check(experiment: &Experiment) -> Result<(), LabError> {
     let refuse = |what: &str, count: usize, most: usize, remedy: &str| match count > most {
         true => Err(LabError::usage(format!(
@@ -44,7 +44,7 @@ pub(crate) fn check(experiment: &Experiment) -> Result<(), LabError> {
         BROUGHT,
         "bring a folder",
     )?;
-    // One word each is kept for the null at the end.
+    // One word is reserved for the null pointer at the end.
     let (longest, most) = (longest.unwrap_or_default(), WORDS - 1);
     refuse("words in a command", longest, most, "write them into a script")?;
     let variables = environment(experiment).len();
@@ -56,12 +56,12 @@ pub(crate) fn check(experiment: &Experiment) -> Result<(), LabError> {
     )
 }
 
-/// Where a run's map lies in the guest.
+/// Path of a run's map in the guest.
 pub(crate) fn map_path(run: usize) -> PathBuf {
     format!("/lab/map-{run}").into()
 }
 
-/// The plan: `key:value`, each ended by a NUL.
+/// The plan: entries `key:value`, each terminated by a NUL.
 pub(crate) fn text(experiment: &Experiment) -> Vec<u8> {
     let mut plan = Plan::default();
     for (name, value) in environment(experiment) {
@@ -124,7 +124,8 @@ fn environment(experiment: &Experiment) -> Vec<(OsString, OsString)> {
     all
 }
 
-/// `nodewise run` and `nodewise balance` mark the command's beginning and end, and name its objects.
+/// The command line of a run: `nodewise run` or `nodewise balance` marks the command's beginning and end, and reports
+/// its objects.
 fn arguments(experiment: &Experiment, under: &Under, number: usize) -> Vec<OsString> {
     let policy = match under {
         Under::AutoNuma => Under::FirstTouch.to_string(),
@@ -158,7 +159,7 @@ fn arguments(experiment: &Experiment, under: &Under, number: usize) -> Vec<OsStr
     all
 }
 
-/// Where commands are looked for: the experiment's `PATH`.
+/// The folders in which commands are searched: the experiment's `PATH`.
 pub(crate) fn search_path(experiment: &Experiment) -> Vec<PathBuf> {
     let path = experiment.environment.iter().find(|(n, _)| n == "PATH");
     let folders = path.map(|(_, v)| std::env::split_paths(v).collect::<Vec<_>>());

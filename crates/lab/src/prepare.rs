@@ -14,7 +14,7 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// The kernel, its tables and what PID 1 needs, beside image and archive.
+/// Memory for the kernel, its tables and PID 1, in addition to image and archive.
 const KERNEL_NEEDS: u64 = 96 << 20;
 
 /// Everything a boot needs.
@@ -30,7 +30,7 @@ pub struct Lab {
     pub(crate) time_limit: Option<Duration>,
 }
 
-/// Finds the kernel and QEMU, packs the image, and checks all that needs no boot.
+/// Finds the kernel and QEMU, packs the image, and checks everything that can be checked without booting.
 ///
 /// # Errors
 /// One line with the remedy: what is missing here, or why the command cannot run in the guest.
@@ -63,7 +63,7 @@ pub fn prepare(machine: &Virtual, experiment: &Experiment, setup: &Setup) -> Res
     })
 }
 
-/// What the runs run, each once.
+/// The programs of all runs, each once.
 fn programs(experiment: &Experiment) -> Result<Vec<Program>, LabError> {
     let mut commands: BTreeMap<_, Option<&Under>> = BTreeMap::new();
     for (run, under) in experiment.runs.iter().enumerate() {
@@ -89,7 +89,7 @@ fn check_nodes(machine: &Virtual, experiment: &Experiment) -> Result<(), LabErro
     }
 }
 
-/// The balancer's own check, before a boot is spent.
+/// Checks the balancer's policies as the balancer does, before a boot is spent on them.
 fn check_policies(machine: &Virtual, experiment: &Experiment) -> Result<(), LabError> {
     for under in &experiment.runs {
         if let Under::Balance(policy) = under {
@@ -100,7 +100,8 @@ fn check_policies(machine: &Virtual, experiment: &Experiment) -> Result<(), LabE
     Ok(())
 }
 
-/// Old releases number a node's frames in one way only if it lies in one piece.
+/// Refuses a node whose memory is in two pieces with old releases of QEMU, which would number its frames
+/// inconsistently.
 fn check_pieces(machine: &Virtual, qemu: &Qemu) -> Result<(), LabError> {
     match hole(&machine.machine) {
         Some(Err(node)) => Err(LabError::usage(format!(
@@ -111,7 +112,8 @@ fn check_pieces(machine: &Virtual, qemu: &Qemu) -> Result<(), LabError> {
     }
 }
 
-/// The archive and what it is unpacked to are there at once, the archive below the hole.
+/// Checks that memory has room for the archive and its unpacked files at the same time, and memory below the hole for
+/// the archive.
 fn check_room(machine: &Virtual, image: u64) -> Result<(), LabError> {
     let memory: u64 = machine.machine.nodes.iter().map(|n| n.memory).sum();
     let low = hole(&machine.machine).and_then(Result::ok).unwrap_or(memory);
@@ -162,7 +164,7 @@ fn image(experiment: &Experiment, programs: &[Program]) -> Result<Image, LabErro
     Ok(image)
 }
 
-/// What the experiment's environment has loaded into every program.
+/// Libraries that the experiment's environment preloads into every program.
 fn preloaded(experiment: &Experiment) -> impl Iterator<Item = PathBuf> {
     let set = experiment.environment.iter().find(|(n, _)| n == "LD_PRELOAD");
     let text = set.map_or(String::new(), |(_, v)| v.to_string_lossy().into_owned());
@@ -170,7 +172,7 @@ fn preloaded(experiment: &Experiment) -> impl Iterator<Item = PathBuf> {
     paths.into_iter()
 }
 
-/// This program and what belongs to it, in the places they have towards each other here.
+/// Adds this program and its own files, at the same paths relative to each other as on the host.
 fn own_files(image: &mut Image) -> Result<(), LabError> {
     let failed = |e: &dyn std::fmt::Display| LabError::own(e.to_string());
     let own = std::env::current_exe().map_err(|e| failed(&e))?;
@@ -181,9 +183,9 @@ fn own_files(image: &mut Image) -> Result<(), LabError> {
     image.add_at(Path::new("/lab/init"), &init)
 }
 
-/// A panic ends the emulator at once; watchdogs would mistake its slowness for one. `lpj`, whose exact
-/// value nothing here needs, spares each CPU's calibration while all others spin: a third of the boot.
-/// A ramfs takes all memory there is, a tmpfs half of what the archive leaves.
+/// The kernel's command line. A panic ends the emulator at once. Watchdogs are off, because they would mistake
+/// emulation for a lockup. `lpj`, whose exact value is not needed, avoids calibrating each CPU while all others spin: a
+/// third of the boot. A ramfs can use all memory, a tmpfs only half of what the archive leaves.
 fn kernel_arguments(experiment: &Experiment) -> String {
     format!(
         "console=ttyS0 loglevel=4 panic=-1 rdinit=/lab/init rootfstype=ramfs transparent_hugepage={} 8250.nr_uarts=8 \

@@ -9,18 +9,18 @@ use std::os::fd::{AsRawFd, RawFd};
 use std::path::{Path, PathBuf};
 
 const NAME: &str = "qemu-system-x86_64";
-/// What it calls itself.
+/// First words of the version line of QEMU.
 const MACHINES: &str = "QEMU emulator";
-/// Its first release with HMAT and plugins that see memory as we need them.
+/// First release with HMAT and with plug-ins that can observe memory as needed here.
 const OLDEST: u32 = 6;
-/// From this release on plugins see guest-physical addresses; before, a sum of offsets (QEMU 8.2).
+/// From this release on plug-ins see guest-physical addresses; before, a sum of offsets (QEMU 8.2).
 const GUEST_ADDRESSES: (u32, u32) = (8, 2);
-/// The memory controller leaves a hole for devices below 4 GiB; memory below it ends here at most.
+/// Largest memory below the hole that the memory controller leaves for devices below 4 GiB.
 const HOLE: u64 = 2 << 30;
-/// With less memory than this there is none above the hole.
+/// With less memory than this there is no memory above the hole.
 const WITHOUT_HOLE: u64 = 0xb000_0000;
 
-/// The one named by `NODEWISE_QEMU_SYSTEM`, or the one on the path.
+/// Finds the QEMU named by `NODEWISE_QEMU_SYSTEM`, or the one on the search path.
 pub(crate) fn find() -> Result<Qemu, LabError> {
     let named = std::env::var_os("NODEWISE_QEMU_SYSTEM").map(PathBuf::from);
     let program = named.unwrap_or_else(|| NAME.into());
@@ -39,13 +39,13 @@ pub(crate) fn find() -> Result<Qemu, LabError> {
     })
 }
 
-/// Whether its plugins see a page's address as the guest does, wherever in a node it lies.
+/// Whether plug-ins see guest-physical addresses, also for nodes whose memory is in several pieces.
 pub(crate) fn sees_guest_addresses(qemu: &Qemu) -> bool {
     qemu.release >= GUEST_ADDRESSES
 }
 
-/// Where the hole begins: between two nodes where that can be, so that each lies in one piece. None
-/// without a hole; an error carries the node that is cut.
+/// Where the hole begins: between two nodes if possible, so that each node's memory is contiguous. `None` if there is
+/// no hole; an error names the node that it divides.
 pub(crate) fn hole(machine: &Machine) -> Option<Result<u64, NodeId>> {
     let mut ends: Vec<u64> = machine.nodes.iter().map(|n| n.memory).collect();
     for i in 1..ends.len() {
@@ -59,7 +59,7 @@ pub(crate) fn hole(machine: &Machine) -> Option<Result<u64, NodeId>> {
     }
 }
 
-/// What a guest is made of.
+/// Description of a guest.
 #[derive(Debug)]
 pub(crate) struct Guest<'a> {
     pub machine: &'a Virtual,
@@ -69,7 +69,7 @@ pub(crate) struct Guest<'a> {
     pub plugin: Option<&'a Path>,
 }
 
-/// Where QEMU writes to.
+/// The descriptors that QEMU writes to.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Channels {
     pub console: RawFd,
@@ -80,7 +80,7 @@ pub(crate) struct Channels {
 }
 
 impl Guest<'_> {
-    /// QEMU's arguments. All files are descriptors that it inherits.
+    /// QEMU's arguments. All files are passed as inherited descriptors.
     pub fn arguments(&self, channels: &Channels) -> Vec<OsString> {
         let mut all: Vec<OsString> = Vec::new();
         let mut add = |words: &[&str]| all.extend(words.iter().map(OsString::from));
@@ -108,7 +108,7 @@ impl Guest<'_> {
         ]);
         add(&["-append", &self.kernel_arguments]);
         if let Some(plugin) = self.plugin {
-            // A comma in a path would end it.
+            // In QEMU's option syntax a comma ends a value, and two commas stand for one.
             let path = plugin.display().to_string().replace(',', ",,");
             add(&["-plugin", &format!("{path},fd={}", channels.rows)]);
         }
@@ -161,7 +161,7 @@ impl Guest<'_> {
             .map(|(from, to, d)| option("-numa", format!("dist,src={from},dst={to},val={d}")))
     }
 
-    /// The HMAT: read latencies and bandwidths from all CPUs to all memories. Nanoseconds are whole.
+    /// The HMAT: read latencies in whole nanoseconds and bandwidths, from all CPUs to all memories.
     fn locality(&self) -> Vec<(String, String)> {
         let machine = &self.machine.machine;
         let pairs: Vec<(NodeId, NodeId)> = machine
@@ -189,7 +189,8 @@ impl Guest<'_> {
     }
 }
 
-/// What the kernel shows as MB/s QEMU takes as MiB/s, in one table of 16 bits times a power of two.
+/// Bandwidths for QEMU. It takes in MiB/s what the kernel shows as MB/s, and stores them in one table of 16-bit numbers
+/// with a common power of two.
 fn bandwidths(widths: &[f64]) -> Vec<u64> {
     let widest = widths.iter().copied().fold(1.0, f64::max).round() as u64;
     let shift = (u64::BITS - widest.leading_zeros()).saturating_sub(15);

@@ -26,59 +26,59 @@ pub(crate) struct Row {
     pub seen: u64,
 }
 
-/// A page as one virtual CPU saw it on one frame, between a begin and an end.
+/// Accesses to a page by one virtual CPU on one frame, between a begin and an end row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Seen {
     pub vcpu: u32,
     pub page: u64,
     pub frame: u64,
     pub accesses: u64,
-    /// When, in an order over all.
+    /// Position of the last access in an order over all accesses.
     pub last: u64,
 }
 
-/// What was counted of a run.
+/// The counts of one run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Counted {
     begins: u32,
     ends: u32,
-    /// Page rows that no end and no slice has closed yet.
+    /// Page rows after the last end or slice row.
     open: Vec<Seen>,
     pages: Vec<Seen>,
-    /// What was counted in each slice, in order.
+    /// The counts of each slice, in order.
     slices: Vec<Vec<Seen>>,
 }
 
 impl Counted {
-    /// Its pages, if it began and ended once: others would be counted twice, or in part.
+    /// The run's pages if it began and ended exactly once; otherwise counts would be incomplete or doubled.
     pub fn pages(&self) -> Option<&[Seen]> {
         ((self.begins, self.ends) == (1, 1)).then_some(&self.pages)
     }
 
-    /// What was counted in each of its slices, in order; what came after the last one is in none.
+    /// The counts of each slice, in order. Counts after the last slice are in none.
     pub fn slices(&self) -> &[Vec<Seen>] {
         &self.slices
     }
 }
 
-/// All rows so far, sorted into what they speak of.
+/// All rows received so far, by kind.
 #[derive(Debug, Default)]
 pub(crate) struct Rows {
     rest: Vec<u8>,
-    /// Node and frame, in the order of the marks.
+    /// Node and frame of each marked page, in the order in which pages were marked.
     pub nodes: Vec<(u32, u64)>,
     /// The kernel's number of each virtual CPU.
     pub cpus: Vec<(u32, u32)>,
-    /// By the run's number; those announced.
+    /// The announced runs, by number.
     pub runs: BTreeMap<u64, Counted>,
-    /// The last one announced.
+    /// Number of the run announced last.
     run: u64,
-    /// Rows that mean nothing.
+    /// Number of rows that cannot be interpreted.
     pub damaged: u64,
 }
 
 impl Rows {
-    /// Takes the next bytes of the stream, cut anywhere.
+    /// Takes the next bytes of the stream, which may end anywhere.
     pub fn feed(&mut self, bytes: &[u8]) {
         const SIZE: usize = size_of::<Row>();
         let mut bytes = bytes;
@@ -132,7 +132,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// The header, read for its enumeration and the order of its fields.
+    /// Compares the row kinds and the order of the fields with the C header.
     #[test]
     fn rows_are_as_the_header_says() {
         let header = include_str!("../../../runtime/emulator/rows.h");
@@ -167,8 +167,8 @@ mod tests {
         assert_eq!([NODE, CPU, BEGIN, PAGE, END, RUN, SLICE], [1, 2, 3, 4, 5, 6, 7]);
     }
 
-    /// The first refuses, the second cannot be started, the third is counted, the fourth's command is
-    /// counted by itself as well.
+    /// The first run is refused, the second cannot be started, the third is counted. In the fourth the command itself
+    /// begins and ends a second count.
     #[test]
     fn pages_are_those_of_the_run_that_was_announced() {
         let row = |kind, number, page| Row {

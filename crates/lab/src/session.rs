@@ -9,17 +9,17 @@ use crate::{GuestRun, Lab, LabError};
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-/// What happens, as it happens.
+/// Events of a session, as they happen.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Event<'a> {
-    /// The guest is up; host seconds since QEMU started.
+    /// The guest is up.
     Ready {
         /// Seconds of the host since QEMU started.
         seconds: f64,
     },
-    /// A run starts, by its place in [`crate::Experiment::runs`].
+    /// A run starts in the guest.
     Begins {
-        /// Index of the run.
+        /// Index of the run in [`crate::Experiment::runs`].
         run: usize,
     },
     /// The command's standard output.
@@ -28,7 +28,7 @@ pub enum Event<'a> {
     Errors(&'a [u8]),
     /// A run has ended.
     Ends {
-        /// Index of the run.
+        /// Index of the run in [`crate::Experiment::runs`].
         run: usize,
     },
 }
@@ -36,11 +36,11 @@ pub enum Event<'a> {
 /// The results of an experiment.
 #[derive(Clone, Debug, Default)]
 pub struct Session {
-    /// Why the guest ended before all runs had; what ran before is kept.
+    /// Why the guest ended before all runs had ended; the results of earlier runs are kept.
     pub stopped: Option<LabError>,
-    /// One a run, in order.
+    /// The result of each run, in order.
     pub outcomes: Vec<GuestRun>,
-    /// From QEMU's start to the first user instruction in the guest, host seconds.
+    /// Time on the host from QEMU's start to the first user instruction in the guest, seconds.
     pub boot_seconds: f64,
     /// Files of the guest's sysfs, by their paths below `/sys`.
     pub capture: Vec<(String, Vec<u8>)>,
@@ -55,28 +55,29 @@ pub struct Session {
 const NOT_COUNTED: &str =
     "no figures: it was refused or could not be started, or its beginning and end were not seen once each";
 const OUT_OF_MEMORY: &str = "the guest ran out of memory: --memory gives it more";
-/// As a shell gives SIGILL.
+/// Exit status that a shell reports for SIGILL.
 const ILLEGAL: u8 = 132;
 const NO_SUCH_INSTRUCTION: &str = "ended by an illegal instruction: QEMU has no AVX-512";
-/// How long a guest may take to come up: a busy host is slow.
+/// Time for a guest to come up; long, because the host may be busy.
 const BOOT: Duration = Duration::from_secs(300);
-/// Who has said nothing by then, or in a third of the time there is, is started once more: rarely, on busy hosts, one
-/// hangs so.
-const FIRST_WORD: Duration = Duration::from_secs(120);
+/// Time for a guest's first output (or a third of the time limit, if that is less). A guest without output by then is
+/// started a second time: on busy hosts a start rarely hangs.
+const FIRST_OUTPUT_TIMEOUT: Duration = Duration::from_secs(120);
 
 impl Lab {
-    /// Boots, runs, ends. QEMU does not outlive this call, nor this process, nor this thread.
+    /// Boots the guest, runs the experiment, ends the guest. QEMU does not outlive this call, this process, or this
+    /// thread.
     ///
-    /// Where time runs out or the guest breaks after some runs have ended, those are returned, with the reason in
+    /// If time runs out or the guest fails after some runs have ended, these are returned, with the reason in
     /// [`Session::stopped`].
     ///
     /// # Errors
-    /// QEMU does not start, the kernel does not come up, or the guest breaks or time runs out before a run has ended.
+    /// If QEMU does not start, the kernel does not come up, or the guest fails or time runs out before a run has ended.
     pub fn run(self, on: &mut dyn FnMut(Event<'_>)) -> Result<Session, LabError> {
         let begun = Instant::now();
         let first_word = self
             .time_limit
-            .map_or(FIRST_WORD, |limit| FIRST_WORD.min(limit / 3));
+            .map_or(FIRST_OUTPUT_TIMEOUT, |limit| FIRST_OUTPUT_TIMEOUT.min(limit / 3));
         match self.attempt(begun, first_word, on)? {
             Some(session) => Ok(session),
             None => self.attempt(begun, BOOT, on)?.ok_or_else(|| {
@@ -87,7 +88,7 @@ impl Lab {
         }
     }
 
-    /// Nothing if the guest said no word in time. The time limit counts from `begun`.
+    /// Starts the guest once; `None` if it had no output within `first_word`. The time limit counts from `begun`.
     fn attempt(
         &self,
         begun: Instant,
@@ -95,9 +96,9 @@ impl Lab {
         on: &mut dyn FnMut(Event<'_>),
     ) -> Result<Option<Session>, LabError> {
         let mut guest = Guest::start(self)?;
-        let mut story = Story::new(self, begun);
+        let mut story = SessionState::new(self, begun);
         let mut out_of_time = None;
-        // Rows are written before what the guest says afterwards, and read with it.
+        // Rows are written before the control message that follows them, and are read in the same step.
         while !story.done && story.failed.is_none() {
             out_of_time = story.out_of_time(self);
             if out_of_time.is_some() {
@@ -107,7 +108,7 @@ impl Lab {
                 return Ok(None);
             }
             if story.is_late(BOOT) {
-                return Err(guest.last_words(false));
+                return Err(guest.failure_reason(false));
             }
             let starting = story.first_run.is_none();
             let open = guest.read(story.pause(self), &mut |stream, bytes| {
@@ -125,7 +126,7 @@ impl Lab {
         let failed = story.failed.take();
         let failed = failed.map(|text| LabError::own(format!("the guest: {text}")));
         let was_up = story.session.boot_seconds > 0.0;
-        let silent = || (!story.done).then(|| guest.last_words(was_up));
+        let silent = || (!story.done).then(|| guest.failure_reason(was_up));
         let stopped = out_of_time.or(failed).or_else(silent);
         if let Some(error) = stopped {
             if !story.session.outcomes.iter().any(|run| run.ended) {
@@ -139,7 +140,7 @@ impl Lab {
     }
 }
 
-/// Why runs failed, where their status or the guest's kernel tells.
+/// Adds notes on why runs failed, if their exit status or the guest's kernel shows it.
 fn explain(outcomes: &mut [GuestRun], out_of_memory: bool) {
     for outcome in outcomes.iter_mut().filter(|o| o.exit_status != 0) {
         if out_of_memory {
@@ -151,25 +152,25 @@ fn explain(outcomes: &mut [GuestRun], out_of_memory: bool) {
     }
 }
 
-/// What was heard so far.
-struct Story {
+/// What was received from the guest so far.
+struct SessionState {
     control: Control,
     rows: Rows,
     segments: Vec<Segment>,
     pages: Vec<(u32, u64)>,
     session: Session,
     objects: Vec<String>,
-    /// Ends of each run's slices, nanoseconds.
+    /// End of each slice of each run, nanoseconds.
     slices: Vec<Vec<u64>>,
     begun: Instant,
-    /// When this guest was started.
+    /// Start of this guest.
     started: Instant,
     first_run: Option<Instant>,
     done: bool,
     failed: Option<String>,
 }
 
-impl Story {
+impl SessionState {
     fn new(lab: &Lab, begun: Instant) -> Self {
         let outcome = |under: &crate::Under| GuestRun {
             under: under.to_string(),
@@ -201,7 +202,7 @@ impl Story {
         left.unwrap_or(Duration::from_secs(1)).min(Duration::from_secs(1))
     }
 
-    /// Whether it should have come up by now.
+    /// Whether the guest has not begun its first run although `limit` has passed since its start.
     fn is_late(&self, limit: Duration) -> bool {
         self.first_run.is_none() && self.started.elapsed() > limit
     }
@@ -221,7 +222,7 @@ impl Story {
         (!self.done && self.begun.elapsed() >= limit).then(|| LabError::time(text()))
     }
 
-    /// The guest ended here: runs that have not ended say why.
+    /// Ends the session early: runs that have not ended get a note with the reason.
     fn stop(&mut self, why: LabError) {
         for run in self.session.outcomes.iter_mut().filter(|run| !run.ended) {
             run.notes.push(format!("did not run to its end: {why}"));
@@ -229,7 +230,7 @@ impl Story {
         self.session.stopped = Some(why);
     }
 
-    /// The first `runs` runs have ended, and all that they left has been heard.
+    /// Called when the first `runs` runs have ended, and all their output was received.
     fn ended(&mut self, runs: usize) {
         let runs = runs.min(self.session.outcomes.len());
         self.session.outcomes[..runs]

@@ -4,22 +4,22 @@ use crate::LabError;
 use nodewise_linux::Host;
 use nodewise_machine::{CpuId, Machine, Node, NodeId, format_bytes};
 
-/// As many as the counters' tables and a patient user can take.
+/// Limit for the counters' tables and for the duration of a run.
 const MOST_NODES: usize = 16;
-/// Number of virtual CPUs if none is given: one per node, two on small machines.
+/// By default each node with CPUs gets two virtual CPUs if these are no more than this number, else one.
 const USUAL_CPUS: usize = 8;
-/// More would need an interrupt remapper.
+/// More CPUs would need an interrupt remapper.
 const MOST_CPUS: u32 = 255;
-/// What a node needs for its page tables and caches to have room for data too.
+/// Smallest memory of a node with room for page tables, caches and data.
 const LEAST_MEMORY: u64 = 96 << 20;
-/// Memory of a node if none is given: enough for the small inputs that an emulator can run.
+/// Default memory of a node: enough for inputs that are small enough for an emulator.
 const USUAL_MEMORY: u64 = 512 << 20;
-/// Memory comes in these; the kernel's zones then begin at their boundaries.
+/// Memory sizes are multiples of this, so that the kernel's zones begin at node boundaries.
 const MEMORY_GRAIN: u64 = 32 << 20;
-/// Distances are bytes; 255 means unreachable (ACPI 6.5, 5.2.17).
+/// Largest distance: distances are bytes, and 255 means unreachable (ACPI 6.5, 5.2.17).
 const FARTHEST: f64 = 254.0;
 
-/// Sizes of the whole guest; none: chosen for this host.
+/// Size of the whole guest.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Size {
     /// Number of virtual CPUs; `None`: chosen for this host.
@@ -28,28 +28,28 @@ pub struct Size {
     pub memory: Option<u64>,
 }
 
-/// A machine as the guest will have it.
+/// A machine as scaled for the guest.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Virtual {
-    /// Nodes, CPUs and memory as scaled, pages of 4 KiB; latencies, links and routes as they were.
+    /// Nodes, CPUs and memory as scaled, with pages of 4 KiB; latencies, links and routes are unchanged.
     pub machine: Machine,
-    /// `[from][to]`, as Linux shows them: 10 is local.
+    /// Distances `[from][to]` as Linux shows them: 10 is local.
     pub distances: Vec<Vec<u8>>,
-    /// How it was scaled, one line for people; none when it was not.
+    /// How the machine was scaled, one line for people; `None` if it was not.
     pub scale: Option<String>,
 }
 
 impl Virtual {
-    /// Scales `machine` to `size`, or to what this host has room for.
+    /// Scales `machine` to `size`; sizes that are not given are chosen for this host.
     ///
     /// # Errors
-    /// More than 16 nodes, or a size that cannot hold the machine.
+    /// If there are more than 16 nodes, or the size is too small for the machine.
     pub fn of(machine: &Machine, size: &Size) -> Result<Self, LabError> {
         let available = Host::default().available_memory().unwrap_or(4 << 30);
         Self::within(machine, size, available / 2)
     }
 
-    /// [`Virtual::of`], where memory of default size may take `room` bytes in total.
+    /// [`Virtual::of`] if memory of default size may take `room` bytes in total.
     fn within(machine: &Machine, size: &Size, room: u64) -> Result<Self, LabError> {
         let count = machine.node_count();
         if count > MOST_NODES {
@@ -74,7 +74,7 @@ impl Virtual {
         })
     }
 
-    /// The node whose CPUs are nearest to a memory node: itself, if it has some.
+    /// The node whose CPUs are nearest to a memory node: the node itself, if it has CPUs.
     pub(crate) fn initiator(&self, memory: NodeId) -> NodeId {
         if !self.machine.nodes[memory.index()].cpus.is_empty() {
             return memory;
@@ -88,8 +88,8 @@ impl Virtual {
     }
 }
 
-/// Parts of `total` in proportion to `weights`, in units, each at least `least`: as exact as units
-/// allow (largest remainders first).
+/// Divides `total` in proportion to `weights` into multiples of a unit, each at least `least`; remainders go to the
+/// largest fractions first.
 fn apportion(total: u64, weights: &[u64], least: u64) -> Vec<u64> {
     let sum: u128 = weights.iter().map(|w| u128::from(*w)).sum::<u128>().max(1);
     let exact = |w: &u64| u128::from(total) * u128::from(*w);
@@ -137,13 +137,13 @@ fn scaled_cpus(machine: &Machine, asked: Option<u32>) -> Result<Vec<Vec<CpuId>>,
     Ok(renumbered(&kept.collect::<Vec<_>>()))
 }
 
-/// `count` of the CPUs, evenly chosen.
+/// Chooses `count` of the CPUs, evenly spread.
 fn spread(cpus: &[CpuId], count: usize) -> Vec<CpuId> {
     (0..count).map(|k| cpus[k * cpus.len() / count]).collect()
 }
 
-/// The same order over nodes, numbered without gaps: machines that number CPUs round their nodes
-/// still do.
+/// Renumbers the kept CPUs without gaps, in the same order over nodes: a machine that numbers CPUs round-robin over its
+/// nodes still does so.
 fn renumbered(kept: &[Vec<CpuId>]) -> Vec<Vec<CpuId>> {
     let mut all: Vec<CpuId> = kept.iter().flatten().copied().collect();
     all.sort_unstable();

@@ -4,27 +4,27 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
-/// Where the loader looks.
+/// Path of the cache.
 pub(crate) const PATH: &str = "/etc/ld.so.cache";
-/// The format since glibc 2.2, alone or after an older one.
+/// Magic bytes of the format since glibc 2.2, which may follow the older format in the same file.
 const MAGIC: &[u8] = b"glibc-ld.so.cache1.1";
-/// The older format's begin, with the bytes of its header and entries.
+/// The older format: its magic bytes, and the sizes of its header and of an entry.
 const OLD: (&[u8], usize, usize) = (b"ld.so-1.7.0", 16, 12);
 const HEADER: usize = 48;
 const ENTRY: usize = 24;
-/// An entry's processor requirement is a number of a table of folder names, not bits.
+/// Flag of an entry whose processor requirement is an index into a table of folder names instead of a bit set.
 const BY_NAME: u64 = 1 << 62;
 const EXTENSION_MAGIC: u32 = 0xeaa4_2174;
 const FOLDER_NAMES: u32 = 1;
 
-/// The cache's bytes, from where its current format begins.
+/// The content of the cache in the current format.
 #[derive(Debug, Default)]
 pub(crate) struct Cache {
     bytes: Vec<u8>,
 }
 
 impl Cache {
-    /// Of a cache file; empty if it is none.
+    /// Parses the content of a cache file; empty if it is not one.
     pub fn of(mut bytes: Vec<u8>) -> Self {
         if bytes.starts_with(OLD.0) {
             let count = word(&bytes, 12).unwrap_or_default() as usize;
@@ -40,8 +40,8 @@ impl Cache {
         Self { bytes }
     }
 
-    /// Where a library of these flags is; of builds for several processors that of the first of `folders`
-    /// (`glibc-hwcaps`), which are ordered from the best to the plainest.
+    /// The path of a library with these flags. If there are builds for several processors, the one in the first
+    /// matching folder of `folders` (subfolders of `glibc-hwcaps`, the most specific first) is returned.
     pub fn find(&self, name: &OsStr, flags: i32, folders: &[&str]) -> Option<PathBuf> {
         let count = word(&self.bytes, MAGIC.len()).unwrap_or_default() as usize;
         let named = self.folder_names();
@@ -71,7 +71,7 @@ impl Cache {
         self.bytes.get(offset as usize..)?.split(|b| *b == 0).next()
     }
 
-    /// Names of the folders for certain processors, by number.
+    /// Names of the processor-specific folders, by index.
     fn folder_names(&self) -> Vec<&[u8]> {
         let names = || {
             let at = word(&self.bytes, 32)? as usize;
@@ -105,7 +105,7 @@ fn word(bytes: &[u8], at: usize) -> Option<u32> {
 mod tests {
     use super::*;
 
-    /// Two libraries, one of them in a build for newer processors too.
+    /// A cache with a library in two builds, one of them for newer processors.
     fn cache() -> Vec<u8> {
         let strings = b"libx.so\0/a/libx.so\0/a/v3/libx.so\0x86-64-v3\0";
         let begin = (HEADER + 2 * ENTRY) as u32;

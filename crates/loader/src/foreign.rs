@@ -1,24 +1,24 @@
-//! Detects programs that our libraries cannot be preloaded into.
+//! Detects programs into which our libraries cannot be preloaded.
 
 use crate::Program;
 use std::fmt::{self, Display, Formatter};
 use std::path::PathBuf;
 
-/// Why a library that is made for glibc and this processor does not go into a program.
+/// The reason why a library for glibc and this processor cannot be preloaded into a program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Foreign {
-    /// It has no dynamic loader.
+    /// The program has no dynamic loader.
     Static,
-    /// Another kind of processor, or another width of addresses.
+    /// The program is for another processor architecture or address width.
     Processor,
-    /// Another C library's loader.
+    /// The program uses the loader of another C library.
     Loader(PathBuf),
-    /// A sanitizer's runtime has to come first, and places memory itself.
+    /// The program contains a sanitizer, whose runtime must be loaded first and lays out memory itself.
     Sanitizer(&'static str),
 }
 
 impl Program {
-    /// Why nothing can be preloaded into it; `None` if it can.
+    /// The reason why our libraries cannot be preloaded into the program; `None` if they can.
     #[must_use]
     pub fn foreign(&self) -> Option<Foreign> {
         if !self.is_native() {

@@ -7,26 +7,26 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-/// What the kernel would make of a file.
+/// The kind of a file, by which the kernel decides how to execute it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// An ELF program or library.
     Elf(Program),
-    /// A script: its interpreter and the one argument that may follow.
+    /// A script with an interpreter line.
     Script {
-        /// As the first line names it.
+        /// Path of the interpreter, as written in the first line.
         interpreter: PathBuf,
-        /// The rest of the first line.
+        /// The optional single argument: the rest of the first line.
         argument: Option<OsString>,
     },
     /// A file of any other kind.
     Data,
 }
 
-/// What `path` is.
+/// Determines the kind of the file at `path`.
 ///
 /// # Errors
-/// Unreadable, or a damaged ELF file (`InvalidData`).
+/// The file cannot be read, or is a damaged ELF file (`InvalidData`).
 pub fn kind(path: &Path) -> io::Result<Kind> {
     let file = File::open(path)?;
     let mut head = Vec::new();
@@ -44,10 +44,10 @@ pub fn kind(path: &Path) -> io::Result<Kind> {
 }
 
 impl Program {
-    /// The ELF file at `path`.
+    /// Reads the ELF file at `path`.
     ///
     /// # Errors
-    /// Unreadable, or no ELF file.
+    /// The file cannot be read, or is not an ELF file.
     pub fn open(path: &Path) -> io::Result<Self> {
         match kind(path)? {
             Kind::Elf(program) => Ok(program),
@@ -56,8 +56,8 @@ impl Program {
     }
 }
 
-/// The program that executing `path` runs in the end: itself, or its interpreter's, as far as the kernel goes; and
-/// the file that it was read from. `None`: no program.
+/// The ELF program that is run if `path` is executed, and its path: `path` itself or, for a script, its interpreter,
+/// which may be a script again up to the kernel's limit. `None` if there is no such program.
 ///
 /// # Errors
 /// As [`kind`].

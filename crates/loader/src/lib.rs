@@ -1,11 +1,11 @@
 //! Describes what starting a file involves: its kind, its loader, and the libraries that the loader maps.
 //!
-//! **Purpose.** [`kind`] tells programs from scripts and other files. [`Program::foreign`] says why a library of
-//! ours, which is glibc's and this processor's, cannot be preloaded into a program. [`libraries`] lists what the
-//! dynamic loader would map at the start, in its order.
+//! **Purpose.** [`kind`] distinguishes programs, scripts and other files. [`Program::foreign`] says why our libraries,
+//! which are for glibc and this processor, cannot be preloaded into a program. [`libraries`] lists the libraries that
+//! the dynamic loader would map at start-up, in its order.
 //!
-//! **Constraints.** Reads files and runs nothing: a loader asked to list libraries executes a program whose C
-//! library does not know that question.
+//! **Constraints.** Reads files and runs nothing. Asking a loader to list libraries, as `ldd` does, would execute a
+//! program whose C library does not support that request.
 //!
 //! **Non-goals.** Symbols and debug information; libraries that a program opens while it runs.
 

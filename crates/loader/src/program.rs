@@ -10,7 +10,7 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
-/// The runtime of programs built by our wrappers, which answers ThreadSanitizer's calls itself.
+/// The runtime of programs built by our compiler wrappers; it provides ThreadSanitizer's functions itself.
 const OWN_RUNTIME: &str = "libnodewise-rt.so";
 
 /// An ELF program or library.
@@ -18,16 +18,16 @@ const OWN_RUNTIME: &str = "libnodewise-rt.so";
 pub struct Program {
     pub(crate) class: FileClass,
     pub(crate) machine: Machine,
-    /// Its loader; static programs and most libraries have none.
+    /// Path of the file's dynamic loader; static programs and most libraries have none.
     pub interpreter: Option<PathBuf>,
-    /// The names of the libraries it asks for.
+    /// Names of the libraries that the file needs (`DT_NEEDED`).
     pub needed: Vec<OsString>,
     pub(crate) dynamic: bool,
     pub(crate) own_name: Option<OsString>,
     pub(crate) run_path: Option<OsString>,
     pub(crate) old_run_path: Option<OsString>,
     pub(crate) no_default_folders: bool,
-    /// A sanitizer whose runtime it brings or asks for.
+    /// The sanitizer whose runtime the file contains or needs.
     pub(crate) sanitizer: Option<&'static str>,
 }
 
@@ -41,31 +41,32 @@ impl Program {
         read.map_err(invalid)
     }
 
-    /// Whether a loader maps libraries for it; a position-independent static program has none to map.
+    /// Whether a loader maps libraries for the file. It does not for a position-independent static program, which has a
+    /// dynamic section too.
     #[must_use]
     pub fn is_dynamic(&self) -> bool {
         self.dynamic && (self.interpreter.is_some() || !self.needed.is_empty())
     }
 
-    /// Whether it is 64-bit code of the x86 family.
+    /// Whether the file contains x86-64 code.
     #[must_use]
     pub fn is_x86_64(&self) -> bool {
         self.class == elf::ELFCLASS64 && self.machine == elf::EM_X86_64
     }
 
-    /// Whether it is this program's own kind of code.
+    /// Whether the file is for the architecture that nodewise was built for.
     #[must_use]
     pub fn is_native(&self) -> bool {
         self.target().is_some() && self.target() == target::own()
     }
 
-    /// Whether its loader is musl's.
+    /// Whether the file's loader is musl's.
     #[must_use]
     pub fn is_musl(&self) -> bool {
         self.loader_name().is_some_and(|n| n.starts_with(b"ld-musl-"))
     }
 
-    /// Whether its loader is glibc's.
+    /// Whether the file's loader is glibc's.
     pub(crate) fn is_glibc(&self) -> bool {
         let names = [&b"ld-linux"[..], b"ld64.so", b"ld.so"];
         self.loader_name()
@@ -126,7 +127,7 @@ where
 }
 
 impl Program {
-    /// Takes over what the dynamic section says; `at` gives bytes by their address.
+    /// Reads the dynamic section; `at` returns the bytes at an address.
     fn describe<'d, D: Dyn<Endian = Endianness>>(
         &mut self,
         endian: Endianness,
@@ -150,7 +151,7 @@ impl Program {
             .collect();
         self.own_name = value(elf::DT_SONAME).and_then(string);
         self.run_path = value(elf::DT_RUNPATH).and_then(string);
-        // Where both are given, the older is ignored.
+        // If both run paths are present, loaders ignore DT_RPATH.
         self.old_run_path = value(elf::DT_RPATH)
             .and_then(string)
             .filter(|_| self.run_path.is_none());
@@ -160,8 +161,8 @@ impl Program {
     }
 }
 
-/// Runtimes that replace `malloc` or lay out the address space, by the libraries asked for or, where the compiler
-/// links them in, by what the program exports.
+/// Name of a sanitizer whose runtime replaces `malloc` or lays out the address space. It is recognised by a needed
+/// library or, if the runtime is linked statically, by the names that the program exports.
 fn sanitizer(needed: &[OsString], strings: &[u8]) -> Option<&'static str> {
     let known = [
         ("asan", "AddressSanitizer"),

@@ -4,12 +4,12 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
-/// The longest first line the kernel looks at, bytes.
+/// Number of bytes of a file that the kernel reads to find the interpreter line.
 pub(crate) const LINE: u64 = 256;
-/// Interpreters of interpreters, at most (`BINPRM_MAX_RECURSION`).
+/// Largest number of nested interpreters (`BINPRM_MAX_RECURSION` in the kernel).
 pub const MOST_INTERPRETERS: usize = 4;
 
-/// The interpreter that a file's first bytes name after `#!`, and the one argument that may follow.
+/// The interpreter named after `#!` in the first bytes of a file, and its optional single argument.
 pub(crate) fn interpreter(head: &[u8]) -> Option<(PathBuf, Option<OsString>)> {
     let line = head.strip_prefix(b"#!")?;
     let line = line.split(|b| *b == b'\n').next().unwrap_or(line).trim_ascii();

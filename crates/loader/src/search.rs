@@ -1,4 +1,4 @@
-//! Lists the libraries that a program's loader maps at start-up, in its order.
+//! Lists the libraries that a program's dynamic loader maps at start-up, in the loader's order.
 
 mod glibc;
 mod musl;
@@ -13,7 +13,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// The variables that a loader heeds.
+/// Environment variables that a loader evaluates.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Environment {
     /// Value of `LD_LIBRARY_PATH`, if set.
@@ -22,34 +22,35 @@ pub struct Environment {
     pub preload: Option<OsString>,
 }
 
-/// What a program brings.
+/// The libraries that are mapped when a program starts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Libraries {
-    /// Where each library was found, in the order in which they are mapped; without the loader.
+    /// Paths of the libraries, in the order in which they are mapped; without the loader.
     pub found: Vec<PathBuf>,
-    /// What the loader would not find, so that the program would not start.
+    /// Libraries that the loader would not find, so that the program would not start.
     pub missing: Vec<Missing>,
 }
 
-/// A library that is nowhere.
+/// A library that was not found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Missing {
-    /// As it is asked for.
+    /// Name of the library in the file that needs it.
     pub name: OsString,
     /// The file that needs the library.
     pub by: PathBuf,
 }
 
-/// A file that is mapped, with who asked for it first.
+/// A mapped file, with the file that requested it first.
 struct Loaded {
     path: PathBuf,
     program: Program,
     by: Option<usize>,
 }
 
-/// How one C library's loader looks for what has no folder in its name.
+/// The rules by which the loader of a C library searches for libraries.
 trait Search {
-    /// Where `name`, asked for by the file `by` of `loaded`, is; a file counts where `fits` says so.
+    /// The path of the library `name`, a name without a folder, which the file `by` of `loaded` requests. Only files
+    /// for which `fits` returns true are accepted.
     fn find(
         &self,
         name: &OsStr,
@@ -57,14 +58,14 @@ trait Search {
         by: usize,
         fits: &dyn Fn(&Path) -> bool,
     ) -> Option<PathBuf>;
-    /// Whether the loader itself is what is asked for.
+    /// Whether `name` is the loader itself.
     fn is_itself(&self, name: &OsStr) -> bool;
-    /// `$ORIGIN` and the like replaced, in a name with a folder: what it may mean.
+    /// Replaces tokens such as `$ORIGIN` in a name with a folder; returns all paths that it may stand for.
     fn expanded(&self, name: &OsStr, by: &Loaded) -> Vec<OsString>;
 }
 
 impl Environment {
-    /// The variables among these.
+    /// Takes the variables that a loader evaluates from an environment.
     #[must_use]
     pub fn of(variables: impl IntoIterator<Item = (OsString, OsString)>) -> Self {
         let mut environment = Self::default();
@@ -79,11 +80,11 @@ impl Environment {
     }
 }
 
-/// The libraries that the program or library at `path` brings at its start. A library is looked for as its users
-/// are, by glibc's rules unless its loader is musl's.
+/// The libraries that are mapped when the program or library at `path` is started. The search follows musl's rules if
+/// the file's loader is musl's, else glibc's rules.
 ///
 /// # Errors
-/// It cannot be read, or is no ELF file.
+/// The file cannot be read, or is not an ELF file.
 pub fn libraries(path: &Path, environment: &Environment) -> io::Result<Libraries> {
     let program = Program::open(path)?;
     if !program.is_dynamic() || program.target().is_none() {
@@ -103,7 +104,7 @@ pub fn libraries(path: &Path, environment: &Environment) -> io::Result<Libraries
     Ok(Closure::new(search.as_ref(), own).all(&preloads))
 }
 
-/// What is to come before all others; the file first, as glibc has it.
+/// The libraries named by `LD_PRELOAD`, which are mapped before all others. `/etc/ld.so.preload` is not read.
 fn preloads(environment: &Environment) -> Vec<OsString> {
     let variable = environment.preload.as_deref().unwrap_or_default();
     let separated = variable.as_bytes().split(|b| [b':', b' '].contains(b));
@@ -111,7 +112,7 @@ fn preloads(environment: &Environment) -> Vec<OsString> {
     names.map(|n| OsStr::from_bytes(n).to_owned()).collect()
 }
 
-/// The files mapped so far, and by which names they are known.
+/// The files mapped so far, with the names under which they are known.
 struct Closure<'s> {
     search: &'s dyn Search,
     loaded: Vec<Loaded>,
@@ -133,7 +134,7 @@ impl<'s> Closure<'s> {
 
     fn all(mut self, preloads: &[OsString]) -> Libraries {
         for name in preloads {
-            // What cannot be preloaded is left out.
+            // A library that cannot be preloaded is skipped, as by the loader.
             self.take(name, 0);
         }
         let mut waiting: VecDeque<usize> = (0..self.loaded.len()).collect();
@@ -153,13 +154,13 @@ impl<'s> Closure<'s> {
         }
     }
 
-    /// Maps what is asked for, unless it is there; whether it is in the end.
+    /// Maps the library `name` for the file `by`, unless it is mapped already. Returns whether it is mapped afterwards.
     fn take(&mut self, name: &OsStr, by: usize) -> bool {
         if self.by_name.contains_key(name) || self.search.is_itself(name) {
             return true;
         }
         let own = &self.loaded[0].program;
-        // The last one that fits is the one that is found: it has been read by then.
+        // `fits` stores the program that it has read, because the search ends at the first file that fits.
         let read = RefCell::new(None);
         let fits = |path: &Path| {
             let alike = |p: &Program| p.class == own.class && p.machine == own.machine;
@@ -194,7 +195,7 @@ impl<'s> Closure<'s> {
     }
 }
 
-/// The parts of a list, which is separated as `separators` say; they may be empty.
+/// The parts of a list that is separated by any of `separators`; parts may be empty.
 fn folders<'l>(list: &'l OsStr, separators: &'l [u8]) -> impl Iterator<Item = &'l OsStr> {
     let parts = list.as_bytes().split(|b| separators.contains(b));
     parts.map(OsStr::from_bytes)

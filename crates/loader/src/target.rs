@@ -2,16 +2,16 @@
 
 use object::elf::{self, FileClass, Machine};
 
-/// A kind of processor, as an ELF file names it.
+/// A processor architecture, identified by two fields of the ELF header.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Target {
     pub class: FileClass,
     pub machine: Machine,
-    /// Debian's folder for its libraries.
+    /// Debian's multiarch folder for its libraries.
     pub triplet: &'static str,
-    /// The end of musl's file name and of its configuration's.
+    /// Suffix of the names of musl's loader and of its configuration file.
     pub musl: &'static str,
-    /// The loader's flags in the cache of libraries.
+    /// Flags of its libraries in `ld.so.cache`.
     pub cached: i32,
 }
 
@@ -39,12 +39,12 @@ const KNOWN: [Target; 3] = [
     },
 ];
 
-/// That of these two fields of a header.
+/// The architecture with these two fields of the ELF header.
 pub(crate) fn target(class: FileClass, machine: Machine) -> Option<&'static Target> {
     KNOWN.iter().find(|t| t.class == class && t.machine == machine)
 }
 
-/// The processor that this program was built for.
+/// The architecture that this program was built for.
 pub(crate) fn own() -> Option<&'static Target> {
     KNOWN
         .iter()

@@ -1,14 +1,14 @@
-//! The list of libraries against what the loaders themselves answer, for programs that are installed here.
+//! Compares the lists of libraries with those of the loaders themselves, for installed programs.
 
 use nodewise_loader::{Environment, Foreign, Kind, Program, kind, libraries};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 const LOADER: &str = "/lib64/ld-linux-x86-64.so.2";
-/// Of the programs here, at most.
+/// Largest number of installed programs to compare.
 const MOST: usize = 120;
 
-/// What a loader lists for a file, without itself; `None` if it does not load.
+/// The libraries that a loader lists for a file, without the loader; `None` if the file cannot be loaded.
 fn listed(loader: &Path, file: &Path) -> Option<Vec<PathBuf>> {
     let output = Command::new(loader).arg("--list").arg(file).output().ok()?;
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -39,7 +39,7 @@ fn glibcs_loader_finds_the_same_in_the_same_order() {
     let step = files.len().div_ceil(MOST).max(1);
     let mut compared = 0;
     for file in files.iter().step_by(step) {
-        // Asked by its name, a loader takes a link for where the program lies; the kernel does not.
+        // A loader that is called by name takes $ORIGIN from the path of a symbolic link, the kernel from its target.
         let real = file.canonicalize().unwrap();
         let Some(expected) = listed(LOADER.as_ref(), &real) else {
             continue;
@@ -52,7 +52,7 @@ fn glibcs_loader_finds_the_same_in_the_same_order() {
     assert!(compared > 20, "only {compared} programs");
 }
 
-/// What an installed program lacks, it lacks for us too.
+/// A missing library is reported with the file that needs it.
 #[test]
 fn what_is_missing_is_named_with_who_asks() {
     let program = std::env::temp_dir().join(format!("nodewise-lacking-{}", std::process::id()));
@@ -80,7 +80,7 @@ fn built(folder: &Path, compiler: &str, arguments: &[&str]) -> bool {
     command.status().is_ok_and(|s| s.success())
 }
 
-/// A program whose library needs another, found by its own run path or its user's.
+/// A program whose library needs another library, which is found by the run path of either of them.
 fn with_run_paths(folder: &Path, compiler: &str, tag: &str) -> Option<PathBuf> {
     for sub in ["near", "far", "far/deep"] {
         std::fs::create_dir_all(folder.join(sub)).unwrap();
@@ -142,7 +142,7 @@ fn run_paths_and_variables_lead_where_the_loader_goes() {
         let expected: Vec<_> = listed(loader, &program).unwrap();
         let expected: Vec<_> = expected.iter().map(|p| p.canonicalize().unwrap()).collect();
         assert_eq!(plain, expected, "{compiler} {tag}");
-        // The same library somewhere else comes first, or last, as the tag has it for this loader.
+        // A copy of the library in another folder comes first or last, depending on the kind of run path (`tag`).
         std::fs::copy(folder.join("near/libnear.so"), folder.join("far/libnear.so")).unwrap();
         let library_path = Some(folder.join("far").into());
         let environment = Environment {

@@ -1,4 +1,4 @@
-//! Builds a machine from a file's entries, and derives absent ones.
+//! Builds a machine from a file's entries, and derives the parts that the file leaves out.
 
 use crate::file::{LinkEntry, MachineFile, NodeEntry};
 use crate::hops::carried;
@@ -97,7 +97,7 @@ impl MachineFile {
         all
     }
 
-    /// The links as listed, or one per ordered pair as wide as the bandwidth matrix says.
+    /// The links as listed; without a list, one link for each ordered pair, with the bandwidth in the matrix.
     fn shared_links(&self) -> Result<Vec<SharedLink>, MachineError> {
         let count = self.nodes.len();
         match &self.bandwidth {
@@ -115,8 +115,9 @@ impl MachineFile {
         }
     }
 
-    /// Routes `[reader][memory]`: as listed, else of fewest links; as wide as listed, else as the
-    /// matrix says, else as links and hop rules let through.
+    /// Routes `[reader][memory]`. A route's links are those of its entry, else the path with fewest links. Its
+    /// bandwidth is that of its entry, else that in the matrix, else what links, hop rules, backplane and memory
+    /// permit.
     fn routes(&self, links: &[SharedLink], nodes: &[Node]) -> Result<Vec<Vec<Route>>, MachineError> {
         let shown: Vec<Link> = links.iter().map(SharedLink::shown).collect();
         let count = nodes.len();
@@ -174,7 +175,7 @@ fn node(entry: &NodeEntry, index: usize, matrix: Option<f64>) -> Result<Node, Ma
     })
 }
 
-/// A private link for every ordered pair, as wide as the matrix `[reader][memory]` says.
+/// One private link for each ordered pair, with the bandwidths of the matrix `[reader][memory]`.
 fn crossbar(bandwidth: &[Vec<f64>]) -> Vec<SharedLink> {
     let count = bandwidth.len();
     let pairs = (0..count)
@@ -189,7 +190,7 @@ fn crossbar(bandwidth: &[Vec<f64>]) -> Vec<SharedLink> {
     pairs.map(link).collect()
 }
 
-/// The directed links of an entry: one, two for `between`, a crossbar for `among`.
+/// The directed links of an entry: one for `from`/`to`, two for `between`, one for each ordered pair for `among`.
 fn listed_links(entry: &LinkEntry, count: usize) -> Result<Vec<SharedLink>, MachineError> {
     let ends = match (&entry.from, &entry.to, &entry.between, &entry.among) {
         (Some(from), Some(to), None, None) => vec![(from.nodes(), to.nodes())],

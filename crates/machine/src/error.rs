@@ -1,6 +1,6 @@
 //! Errors of machine descriptions.
 
-/// Broad classes of [`MachineError`], for callers that react differently.
+/// Classes of [`MachineError`], for callers that handle them differently.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ErrorKind {
@@ -8,11 +8,11 @@ pub enum ErrorKind {
     Unknown,
     /// A file or sysfs entry could not be read.
     Unreadable,
-    /// The text or the figures make no machine.
+    /// The text or the figures do not describe a valid machine.
     Invalid,
 }
 
-/// One line: what, where, the remedy.
+/// An error as one line: what, where, the remedy.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{text}")]
 pub struct MachineError {
@@ -32,7 +32,7 @@ impl MachineError {
         Self::new(ErrorKind::Invalid, text)
     }
 
-    /// Says where: `machines/mine.toml: …`.
+    /// Prefixes the message with its origin: `machines/mine.toml: …`.
     pub(crate) fn at(self, origin: &str) -> Self {
         Self::new(self.kind, format!("{origin}: {}", self.text))
     }

@@ -8,7 +8,7 @@ use crate::{HopRule, Link, LinkId, Machine, MachineError, Node, NodeId};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// The file as written; absent parts are derived.
+/// The file as written; parts that it leaves out are derived.
 #[derive(Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct MachineFile {
@@ -52,7 +52,7 @@ pub(crate) struct NodeEntry {
     pub os_index: Option<u32>,
 }
 
-/// `from`/`to` one way, `between` both ways, `among` both ways for every pair.
+/// A link entry: `from`/`to` is one direction, `between` both directions, `among` both directions of every pair.
 #[derive(Debug, Default, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct LinkEntry {
@@ -69,7 +69,7 @@ pub(crate) struct LinkEntry {
     pub bandwidth: f64,
 }
 
-/// An end of a link: one node, or several that share it.
+/// An end of a link: one node, or several nodes that share it.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(untagged)]
 pub(crate) enum End {
@@ -87,18 +87,18 @@ impl End {
 }
 
 impl Machine {
-    /// The machine a file's text describes. `origin` names the file in errors.
+    /// Parses the text of a machine file. `origin` names the file in errors.
     ///
     /// # Errors
-    /// The text is not a machine file, or its figures contradict each other.
+    /// If the text is not a machine file, or its figures contradict each other.
     pub fn parse(text: &str, origin: &str) -> Result<Self, MachineError> {
         MachineFile::parse(text)
             .and_then(MachineFile::into_machine)
             .map_err(|e| e.at(origin))
     }
 
-    /// The machine as a file that [`Machine::parse`] reads back: every link, and every route of
-    /// more than one, spelled out; the matrix of bandwidths where links and hop rules say otherwise.
+    /// The machine as a file that [`Machine::parse`] reads back: all links; all routes that `parse` would not derive
+    /// from them; and the bandwidth matrix if links and hop rules do not give its values.
     #[must_use]
     pub fn to_toml(&self) -> String {
         toml::to_string(&MachineFile::of(self)).expect("a machine file has nothing TOML lacks")
@@ -106,7 +106,7 @@ impl Machine {
 }
 
 impl Machine {
-    /// Whether links, hop rules, backplane and memories give every route's bandwidth.
+    /// Whether every route's bandwidth follows from links, hop rules, backplane and memories.
     fn follows_its_links(&self) -> bool {
         self.routes.iter().all(|row| {
             row.iter().zip(&self.nodes).all(|(route, memory)| {

@@ -2,49 +2,49 @@
 
 use crate::{Channels, Flow};
 
-/// Max-min fair rates again and again: what one filling needs is kept for the next.
+/// Computes max-min fair rates repeatedly, and reuses the memory of one computation for the next.
 ///
-/// Channels in use have slots, flows the slots they cross, slots the flows that cross them, so that each level
-/// costs a look at all slots and at the flows that stop there.
+/// Channels in use have slots. Each flow lists the slots that it crosses, each slot the flows that cross it. So the
+/// cost of each level is a scan of all slots, plus the flows that stop at that level.
 #[derive(Clone, Debug)]
 pub struct Filling<'a> {
     channels: &'a Channels,
-    /// MB/s, by flow of the last filling.
+    /// MB/s of each flow of the last computation.
     pub rates: Vec<f64>,
     used: Vec<u32>,
-    /// Index of each channel's entry, by channel.
+    /// The slot of each channel, or [`UNUSED`].
     slot: Vec<u32>,
     slots: Vec<Slot>,
-    /// By slot: the rate at which it is full; padded to whole blocks by what never is.
+    /// For each slot, the rate at which it is full. Padded to whole blocks with infinity.
     level: Vec<f64>,
-    /// By flow: where its slots end in `crossed`.
+    /// For each flow, the end of its slots in `crossed`.
     crossed_ends: Vec<u32>,
     crossed: Vec<u32>,
-    /// The flows of the first slot, of the second, and so on.
+    /// The flows of each slot, slot after slot.
     members: Vec<u32>,
     full: Vec<u32>,
     touched: Vec<u32>,
 }
 
-/// A channel that some flow crosses.
+/// A channel that at least one flow crosses.
 #[derive(Clone, Copy, Debug, Default)]
 struct Slot {
-    /// Capacity left by the flows whose rates are fixed, MB/s.
+    /// Capacity that flows with fixed rates leave, MB/s.
     left: f64,
-    /// Flows that rise on, and those that have just stopped.
+    /// Number of flows whose rates still rise, and of those that stopped at the current level.
     rising: u32,
     stopped: u32,
-    /// Where its flows begin and end in `members`.
+    /// Range of the slot's flows in `members`.
     begin: u32,
     end: u32,
 }
 
 const UNUSED: u32 = u32::MAX;
-/// Levels looked at together.
+/// Number of levels that are compared together.
 const BLOCK: usize = 8;
 
 impl<'a> Filling<'a> {
-    /// Working state for this set of channels, without flows.
+    /// Working state for these channels, without flows.
     #[must_use]
     pub fn new(channels: &'a Channels) -> Self {
         Self {
@@ -62,7 +62,7 @@ impl<'a> Filling<'a> {
         }
     }
 
-    /// The rates of `flows`, as [`Channels::max_min`] says.
+    /// The max-min fair rates of `flows` (see [`Channels::max_min`]).
     pub fn fill(&mut self, flows: &[Flow]) -> &[f64] {
         self.begin(flows);
         self.list();
@@ -78,7 +78,7 @@ impl<'a> Filling<'a> {
         }
     }
 
-    /// How many channels the flows of the last filling cross, all together: what it took.
+    /// Sum, over the flows of the last computation, of the number of channels that each crosses: a measure of its cost.
     #[must_use]
     pub fn crossings(&self) -> usize {
         self.crossed.len()
@@ -132,7 +132,7 @@ impl<'a> Filling<'a> {
         }
     }
 
-    /// The lowest level and, in `full`, all slots at it.
+    /// Returns the lowest level, and puts all slots at that level into `full`.
     fn find_full(&mut self) -> f64 {
         let mut least = [f64::INFINITY; BLOCK];
         for block in self.level.chunks_exact(BLOCK) {
@@ -152,7 +152,7 @@ impl<'a> Filling<'a> {
         lowest
     }
 
-    /// The flows of a full slot stay where they are.
+    /// Fixes the rates of a full slot's flows.
     fn stop(&mut self, slot: u32, rate: f64) {
         let Slot { begin, end, .. } = self.slots[slot as usize];
         for flow in &self.members[begin as usize..end as usize] {
@@ -172,7 +172,7 @@ impl<'a> Filling<'a> {
         }
     }
 
-    /// What those that stopped at this rate leave lets the others rise.
+    /// Redistributes the capacity that flows stopped at this rate leave to the flows that still rise.
     fn rise(&mut self, rate: f64) {
         for at in self.touched.drain(..) {
             let slot = &mut self.slots[at as usize];
@@ -188,9 +188,9 @@ impl<'a> Filling<'a> {
 }
 
 impl Channels {
-    /// MB/s of each of `flows` when all move at once, none limited by anything but channels: rates rise
-    /// together until a channel is full, whose flows stay at that rate (progressive filling, Bertsekas
-    /// and Gallager, Data Networks, 6.5.2). Local flows are infinite.
+    /// The max-min fair rates of `flows`, MB/s, if all run at once and only channels limit them. All rates rise
+    /// together; when a channel is full, its flows keep their rate (progressive filling, Bertsekas and Gallager, *Data
+    /// Networks*, 6.5.2). Local flows have infinite rates.
     #[must_use]
     pub fn max_min(&self, flows: &[Flow]) -> Vec<f64> {
         let mut filling = Filling::new(self);
@@ -229,9 +229,9 @@ mod tests {
 
     #[test]
     fn a_shared_link_is_shared_and_who_is_held_back_elsewhere_leaves_the_rest() {
-        // 0 → 3 goes over 2 and shares 0 → 2 (4,329) with the flow that ends there.
+        // 0 → 3 goes through 2, and shares 0 → 2 (4,329) with the flow that ends there.
         assert_eq!(machine_a().max_min(&[flow(0, 2), flow(0, 3)]), [2164.5, 2164.5]);
-        // 0 → 1 (5,598) carries 0 → 7 too, whose route gives 1,909.
+        // 0 → 1 (5,598) also carries 0 → 7, whose route permits 1,909.
         let rates = machine_a().max_min(&[flow(0, 7), flow(0, 1)]);
         assert_eq!(rates.iter().sum::<f64>(), 5598.0);
         assert!((rates[0] - 1909.0).abs() < 1.0, "{rates:?}");

@@ -2,29 +2,29 @@
 
 use crate::{Machine, NodeId, Route};
 
-/// All that carries data between nodes, each with its width: links first, by [`crate::LinkId`]; then
-/// routes that carry less than their narrowest link; then the backplane.
+/// Everything of limited bandwidth that carries data between nodes: first all links, by [`crate::LinkId`]; then routes
+/// that carry less than their narrowest link; then the backplane.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Channels {
     /// Capacity of each channel, MB/s.
     pub capacity: Vec<f64>,
-    /// What data cross from memory to reader, `[reader * nodes + memory]`; nothing when local.
+    /// The channels from memory to reader, by `reader * nodes + memory`; empty for local accesses.
     ways: Vec<Vec<u32>>,
     nodes: usize,
 }
 
-/// Data on their way from the memory of one node to a reader on another. What is written goes the other
-/// way: its flow has the writer as its memory.
+/// Data moving from the memory of one node to a reader on another. Written data move in the opposite direction: their
+/// flow has the writer as its memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Flow {
-    /// Where data are read.
+    /// The node where data are read.
     pub reader: NodeId,
-    /// Where they come from.
+    /// The node whose memory they come from.
     pub memory: NodeId,
 }
 
 impl Channels {
-    /// The channels of a machine. Controllers are none: they carry local data too.
+    /// The channels of a machine. Memory controllers are not channels, because they carry local data too.
     #[must_use]
     pub fn of(machine: &Machine) -> Self {
         let mut capacity: Vec<f64> = machine.links.iter().map(|l| l.bandwidth).collect();
@@ -53,7 +53,7 @@ impl Channels {
         }
     }
 
-    /// Channels of these capacities, MB/s, and which of them data cross, `[reader * nodes + memory]`.
+    /// Channels of these capacities, MB/s. `ways` are the channels that data cross, by `reader * nodes + memory`.
     pub(crate) fn from_ways(capacity: Vec<f64>, ways: Vec<Vec<u32>>, nodes: usize) -> Self {
         Self {
             capacity,
@@ -62,21 +62,22 @@ impl Channels {
         }
     }
 
-    /// Nodes of the machine.
+    /// Number of nodes of the machine.
     #[must_use]
     pub fn node_count(&self) -> usize {
         self.nodes
     }
 
-    /// The channels that data cross from `memory` to `reader`; none when local.
+    /// The channels that data cross from `memory` to `reader`; none for a local access.
     #[must_use]
     pub fn way(&self, reader: NodeId, memory: NodeId) -> &[u32] {
         &self.ways[reader.index() * self.nodes + memory.index()]
     }
 }
 
-/// Links of a remote route, and the route itself where it carries less than its narrowest link. A route
-/// without known links counts if it carries less than the controllers at its ends.
+/// The channels of a route: its links and, if it carries less than its narrowest link, a channel for the route itself.
+/// A route without known links gets a channel if it carries less than `ends`, the bandwidth of the faster controller at
+/// its ends.
 fn way(route: &Route, local: bool, ends: f64, capacity: &mut Vec<f64>) -> Vec<u32> {
     if local {
         return Vec::new();

@@ -5,21 +5,21 @@
 use crate::{Link, MachineError};
 use std::collections::BTreeSet;
 
-/// What gets through where data leave a link of one class for a link of another, as a share of the narrower
-/// of the two. Measured, not derived: Lepers et al., Table 1, has 0.64 for 16 bits followed by 8.
+/// The bandwidth of two consecutive links of these classes, as a share of the narrower link's. Measured, not derived:
+/// in Lepers et al., Table 1, it is 0.64 for a 16-bit link followed by an 8-bit one.
 #[derive(Clone, Debug, PartialEq, serde::Deserialize, serde::Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct HopRule {
-    /// Class of the link that data come from.
+    /// Class of the first link.
     pub from: String,
-    /// Class of the link that they go on over.
+    /// Class of the next link.
     pub to: String,
-    /// Above 0, at most 1.
+    /// Share of the narrower link's bandwidth; above 0, at most 1.
     pub factor: f64,
 }
 
-/// MB/s that a way of these links carries alone: the narrowest link, or any two in a row by their rule.
-/// Infinite without links.
+/// MB/s that a flow alone gets over these links: the minimum over all links, and over all consecutive pairs by their
+/// rules. Infinite without links.
 pub(crate) fn carried(way: &[&Link], rules: &[HopRule]) -> f64 {
     let links = way.iter().map(|l| l.bandwidth);
     let hops = way.windows(2).map(|w| {
@@ -35,7 +35,8 @@ impl HopRule {
     }
 }
 
-/// Every rule speaks of classes that links have, once, and loses something or nothing.
+/// Checks that each rule names classes that links have, that no two rules are for the same pair of classes, and that
+/// factors are in range.
 pub(crate) fn check(rules: &[HopRule], links: &[Link]) -> Result<(), MachineError> {
     let classes: BTreeSet<&str> = links.iter().filter_map(|l| l.class.as_deref()).collect();
     for (index, rule) in rules.iter().enumerate() {

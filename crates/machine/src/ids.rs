@@ -27,8 +27,8 @@ macro_rules! kernel_number {
 }
 
 kernel_number! {
-    /// A memory node. Machines number theirs 0..N without gaps; hosts with gaps are renumbered on
-    /// reading and keep the kernel's number in [`crate::Node::os_index`].
+    /// A memory node. A machine's nodes are numbered 0..N without gaps; those of hosts with gaps are renumbered when
+    /// read, and [`crate::Node::os_index`] keeps the kernel's number.
     NodeId,
     /// A logical CPU, by the number that Linux gives it.
     CpuId,

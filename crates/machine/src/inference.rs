@@ -1,16 +1,16 @@
 //! Infers shared bottlenecks, and links that explain them, from bandwidths of flows alone and together.
 //!
-//! All it needs is bandwidths, each with its interval: of every flow alone, then of groups of flows that
-//! somebody lets run together when asked. Two flows that together get less than the sum of what they
-//! have alone share something as wide as what they get together (max-min fairness, see
-//! [`crate::Channels`]). A flow whose way is one link is held back by exactly those that cross that link;
-//! that is how links are told apart. Links that two flows cannot saturate are found with larger groups.
+//! The input is bandwidths with confidence intervals: of every flow alone, then of groups of flows that the caller runs
+//! together on request. Two flows that together get less than the sum of their bandwidths alone share a bottleneck with
+//! the capacity that they get together (max-min fairness, see [`crate::Channels`]). A flow whose way is a single link
+//! is slowed by exactly the flows that cross that link; this tells links apart. Links that two flows cannot saturate
+//! are found with larger groups.
 //!
-//! **What cannot be seen.** A link that no set of flows with different readers and memories fills. Which
-//! of two things in series is the narrow one, when the same flows cross both. Where along its way a flow
-//! passes a node, unless that way's parts are somebody else's whole way. Losses under a twentieth. A link that only
-//! three flows or more fill and that is less than a tenth narrower than one they fill as well. Requests
-//! have no bandwidth worth measuring; writes are flows the other way.
+//! **Limits.** Not found or not determined are: a link that no set of flows with different readers and memories fills;
+//! which of two links in series is the narrow one, if the same flows cross both; where on its way a flow passes a node,
+//! unless the parts of the way are the whole ways of other flows; losses below 5 %; a link that only three or more
+//! flows fill and that is less than a tenth narrower than another link that they fill. Requests have no bandwidth worth
+//! measuring; writes are flows in the opposite direction.
 
 // Why: docs/decisions/machines.md
 
@@ -26,9 +26,10 @@ pub use survey::{Bottleneck, Survey, Verdict};
 
 use crate::{Flow, Machine, NodeId};
 
-/// Lets flows run together until every pair is known, then all that can at once, to find what only many of
-/// them fill. `alone` is what each has by itself; `divisible` forbids two flows of a reader whose CPUs
-/// cannot be divided; `measure` gives what these flows get together, MB/s, or `None` when time is up.
+/// Measures groups of flows until every pair is known, then as many flows as possible at once, to find bottlenecks that
+/// only many flows fill. `alone` is the bandwidth of each flow by itself, MB/s. `divisible` says whether a reader's
+/// CPUs can be divided between two flows. `measure` returns the bandwidths that these flows get together, MB/s, or
+/// `None` when time is up.
 pub fn survey(
     alone: &[(Flow, Estimate)],
     divisible: impl Fn(NodeId) -> bool,
@@ -41,24 +42,24 @@ pub fn survey(
         };
         survey.tell(&group, &rates);
     }
-    wide::look(&mut survey, &mut measure);
+    wide::search(&mut survey, &mut measure);
     survey
 }
 
-/// What a survey says about a machine's links.
+/// The bottlenecks that a survey shows, and what they are taken for.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Inferred {
     /// The flows that were measured.
     pub flows: Vec<Flow>,
-    /// What each has alone, MB/s.
+    /// Bandwidth of each flow alone, MB/s.
     pub alone: Vec<f64>,
-    /// What flows share, and what that is taken for.
+    /// The bottlenecks that flows share, each with what it is taken for.
     pub bottlenecks: Vec<(Bottleneck, Place)>,
 }
 
 impl Inferred {
-    /// What explains a survey. `local`: MB/s of each node's CPUs from its own memory, where known; it
-    /// tells controllers from links.
+    /// Infers the bottlenecks that explain a survey. `local` is the bandwidth of each node's CPUs to their own memory,
+    /// MB/s, if known; it tells controllers from links.
     #[must_use]
     pub fn of(survey: &Survey, local: &[Option<f64>]) -> Self {
         let flows = survey.flows().to_vec();
@@ -73,7 +74,7 @@ impl Inferred {
         }
     }
 
-    /// Gives a machine these links, routes and bandwidths. What was not measured stays as it is.
+    /// Sets a machine's links, routes and bandwidths for the measured flows. Everything else stays unchanged.
     pub fn apply(&self, machine: &mut Machine) {
         graph::apply(&self.flows, &self.alone, &self.bottlenecks, machine);
     }

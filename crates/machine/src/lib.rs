@@ -3,8 +3,8 @@
 //! **Purpose.** One [`Machine`] value that analysis, placement and simulation share, whether it came
 //! from a file in `machines/`, from this host's sysfs, or from a test.
 //!
-//! **Constraints.** Pure but for reading the files it is told to; sysfs is read from an injected
-//! root; every figure carries its source, every assumption says that it is one.
+//! **Constraints.** Pure, except that it reads the files that it is told to read; sysfs is read from an injected root.
+//! Every figure has a source, and assumptions are marked as such.
 //!
 //! **Non-goals.** Measuring, and the state of a running system.
 

@@ -32,7 +32,7 @@ shipped![
 ];
 
 impl Machine {
-    /// The names [`Machine::named`] knows: the papers' machines, then today's.
+    /// The names that [`Machine::named`] knows: first the machines of the papers, then current ones.
     #[must_use]
     pub fn names() -> Vec<&'static str> {
         SHIPPED.iter().map(|(name, _)| *name).collect()
@@ -49,7 +49,7 @@ impl Machine {
     /// # Ok::<(), nodewise_machine::MachineError>(())
     /// ```
     /// # Errors
-    /// There is none of that name; the message suggests the nearest.
+    /// If there is no machine of that name; the message suggests the nearest name.
     pub fn named(name: &str) -> Result<Self, MachineError> {
         let text = match nodewise_input::resolve(name, SHIPPED.iter().map(|(known, _)| *known)) {
             Ok(known) => SHIPPED.iter().find(|(shipped, _)| *shipped == known),
@@ -69,7 +69,7 @@ impl Machine {
     /// # Ok::<(), nodewise_machine::MachineError>(())
     /// ```
     /// # Errors
-    /// No such machine, or its file or sysfs does not describe one.
+    /// If there is no such machine, or its file or sysfs does not describe one.
     pub fn load(spec: &str) -> Result<Self, MachineError> {
         if spec == "this" {
             return Self::from_sysfs(Path::new("/sys"), "this");

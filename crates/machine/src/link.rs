@@ -13,8 +13,8 @@ pub struct Link {
     pub from: NodeId,
     /// The node that data flows to.
     pub to: NodeId,
-    /// MB/s in this direction.
+    /// MB/s in the direction of the link.
     pub bandwidth: f64,
-    /// What kind of link it is, for [`crate::Machine::hop_rules`]: `16bit`.
+    /// Class of the link for [`crate::Machine::hop_rules`], for example `16bit`.
     pub class: Option<String>,
 }

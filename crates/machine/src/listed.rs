@@ -5,7 +5,8 @@ use crate::{LinkId, Machine, MachineError, NodeId};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
-/// `from` is the memory. `via` names nodes; `links`, instead, positions in [`Machine::links`].
+/// A route entry. `from` is the memory. `via` names the nodes on the way; `links` names positions in [`Machine::links`]
+/// instead.
 #[derive(Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RouteEntry {
@@ -20,18 +21,18 @@ pub(crate) struct RouteEntry {
 }
 
 impl RouteEntry {
-    /// All nodes on the way, both ends with it.
+    /// All nodes on the way, including both ends.
     pub fn stops(&self) -> Vec<u32> {
         [&[self.from], &self.via[..], &[self.to]].concat()
     }
 
-    /// Whether it comes to a node again.
+    /// Whether the route visits a node twice.
     pub fn returns(&self) -> bool {
         let stops = self.stops();
         stops.iter().collect::<BTreeSet<_>>().len() < stops.len()
     }
 
-    /// The links it names, or of those that join its nodes the widest ones.
+    /// The links that the entry names; or, for each step between its nodes, the widest link that joins them.
     pub fn path(&self, links: &[SharedLink]) -> Result<Vec<LinkId>, MachineError> {
         match &self.links {
             None => self.stops().windows(2).map(|pair| widest(links, pair)).collect(),
@@ -40,7 +41,8 @@ impl RouteEntry {
         }
     }
 
-    /// The links of these positions. Several need not join up, but a single one is the whole way.
+    /// The links at these positions. If there are several, they need not join up (their order may be unknown); a single
+    /// one must be the whole way.
     fn crossed(&self, ids: &[u32], links: &[SharedLink]) -> Result<Vec<LinkId>, MachineError> {
         if let Some(id) = ids.iter().find(|id| **id as usize >= links.len()) {
             return Err(MachineError::invalid(format!(
@@ -60,8 +62,8 @@ impl RouteEntry {
         }
     }
 
-    /// What must be told of a machine's routes: those of several links, and those that a reader would
-    /// take for others.
+    /// The entries needed to describe a machine's routes: routes with intermediate nodes, and routes that a reader of
+    /// the file would derive differently.
     pub fn all(machine: &Machine) -> Vec<Self> {
         let shared: Vec<SharedLink> = (0..machine.links.len() as u32)
             .map(|l| SharedLink::of(machine, LinkId(l)))

@@ -3,7 +3,7 @@
 use crate::{CpuId, HopRule, Link, LinkId, NodeId};
 use serde::Serialize;
 
-/// A memory node: a controller with its memory, and the CPUs next to it (none for CXL or HBM).
+/// A memory node: a controller with its memory, and the CPUs next to it (none for CXL memory or HBM).
 #[derive(Clone, Debug, PartialEq)]
 pub struct Node {
     /// The number the kernel uses.
@@ -12,17 +12,17 @@ pub struct Node {
     pub cpus: Vec<CpuId>,
     /// Memory of the node, bytes.
     pub memory: u64,
-    /// What the controller delivers to its own CPUs, MB/s (10⁶ bytes).
+    /// Bandwidth that the controller delivers to its node's own CPUs, MB/s (10⁶ bytes).
     pub bandwidth: f64,
 }
 
 /// How data travels from a memory node to a reading CPU node.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Route {
-    /// The links data crosses, from memory to reader; empty when local. What is written, and what asks for
-    /// data, goes the way of the opposite pair, which need not be this one backwards.
+    /// The links that data cross from memory to reader; empty for local accesses. Written data, and requests for data,
+    /// take the route of the opposite pair, which may use other links.
     pub links: Vec<LinkId>,
-    /// What one reader gets over this route alone, MB/s: may be less than its narrowest link.
+    /// Bandwidth of one reader that uses this route alone, MB/s; may be less than that of its narrowest link.
     pub bandwidth: f64,
 }
 
@@ -31,7 +31,7 @@ pub struct Route {
 pub struct Machine {
     /// Short name, as given to `--machine`.
     pub name: String,
-    /// One line for people.
+    /// A description in one line, for people.
     pub title: String,
     /// Base page size, bytes.
     pub page_size: u64,
@@ -43,20 +43,20 @@ pub struct Machine {
     pub links: Vec<Link>,
     /// Routes, same shape as the latency matrix.
     pub routes: Vec<Vec<Route>>,
-    /// What gets through from one class of link to the next; where no rule speaks, all that fits.
+    /// Bandwidth of consecutive links by class; pairs without a rule get that of the narrower link.
     pub hop_rules: Vec<HopRule>,
-    /// Shared by all nodes when set: a backplane's total, MB/s.
+    /// Total bandwidth of a backplane that all nodes share, MB/s, if there is one.
     pub backplane: Option<f64>,
-    /// Where figures come from and which are assumptions.
+    /// The sources of figures, and which figures are assumptions.
     pub sources: Vec<Source>,
 }
 
-/// Where a figure comes from; reports have it as it is.
+/// The source of a figure; reports print it unchanged.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Source {
-    /// What it speaks of, as a machine file names it: `latency_ns`, `links`, `nodes.memory`.
+    /// The figure, by its name in machine files: `latency_ns`, `links`, `nodes.memory`.
     pub field: String,
-    /// Paper and section, file of measurements, or the reasoning.
+    /// Paper and section, file with measurements, or the reasoning.
     pub text: String,
     /// Whether the figure is assumed: neither measured nor stated by a source.
     pub assumed: bool,
@@ -81,7 +81,7 @@ impl Source {
 }
 
 impl Machine {
-    /// How many memory nodes there are: the N of the papers.
+    /// Number of memory nodes: the N of the papers.
     #[must_use]
     pub fn node_count(&self) -> usize {
         self.nodes.len()
@@ -120,7 +120,7 @@ impl Machine {
         &self.routes[reader.index()][memory.index()]
     }
 
-    /// The nodes data passes on its way from `memory` to `reader`, both ends left out.
+    /// The nodes that data pass on the way from `memory` to `reader`, without both ends.
     #[must_use]
     pub fn via(&self, reader: NodeId, memory: NodeId) -> Vec<NodeId> {
         let links = &self.route(reader, memory).links;
@@ -135,8 +135,8 @@ impl Machine {
         links.windows(2).map(meeting).collect()
     }
 
-    /// The nodes at both ends of a link. A socket's nodes may share one: then they are those whose
-    /// route is this link alone.
+    /// The nodes at both ends of a link. If a socket's nodes share the link, these are the nodes whose route is this
+    /// link alone.
     #[must_use]
     pub fn link_ends(&self, link: LinkId) -> (Vec<NodeId>, Vec<NodeId>) {
         let pairs = self.node_ids().flat_map(|m| self.node_ids().map(move |r| (m, r)));
@@ -150,7 +150,8 @@ impl Machine {
         (from, to)
     }
 
-    /// The largest remote latency over the smallest local one: Diener's NUMA factor; 1 on one node.
+    /// The largest remote latency divided by the smallest local one: the NUMA factor of Diener et al.; 1 for a single
+    /// node.
     #[must_use]
     pub fn numa_factor(&self) -> f64 {
         let cells = || {

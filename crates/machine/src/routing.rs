@@ -12,7 +12,7 @@ pub(crate) struct SharedLink {
 }
 
 impl SharedLink {
-    /// A machine's link, with all nodes that share it.
+    /// A link of a machine, with all nodes that share its ends.
     pub(crate) fn of(machine: &Machine, id: LinkId) -> Self {
         let (from, to) = machine.link_ends(id);
         let link = &machine.links[id.0 as usize];
@@ -28,7 +28,7 @@ impl SharedLink {
         self.from.contains(&from) && self.to.contains(&to)
     }
 
-    /// As the machine shows it: between the first nodes of both groups.
+    /// The link as [`Machine::links`] shows it: between the first nodes of both groups.
     pub(crate) fn shown(&self) -> Link {
         Link {
             from: self.from[0],
@@ -39,8 +39,8 @@ impl SharedLink {
     }
 }
 
-/// The path of fewest links from `memory` to every node; of equally short ones the widest, then
-/// the one found first. `None` where there is no way.
+/// The path with fewest links from `memory` to every node; of equally short ones the widest, then the one found first.
+/// `None` for nodes that cannot be reached.
 pub(crate) fn shortest_paths(links: &[SharedLink], nodes: usize, memory: NodeId) -> Vec<Option<Vec<LinkId>>> {
     let mut best: Vec<Option<(f64, Vec<LinkId>)>> = vec![None; nodes];
     best[memory.index()] = Some((f64::INFINITY, Vec::new()));
@@ -55,7 +55,7 @@ pub(crate) fn shortest_paths(links: &[SharedLink], nodes: usize, memory: NodeId)
     }
 }
 
-/// The nodes one link beyond those already reached, each with its widest way.
+/// The nodes one link beyond those already reached, each with its widest path.
 fn next_layer(
     links: &[SharedLink],
     reached: &[Option<(f64, Vec<LinkId>)>],

@@ -1,4 +1,4 @@
-//! A machine from the kernel's view of this host, read below an injected root.
+//! Reads a machine from the kernel's view of this host, below an injected root.
 //!
 //! The kernel knows nodes, CPUs, memory and relative distances, and where the firmware has an HMAT
 //! (ACPI 6.2) the latency and bandwidth between a memory node and its nearest CPUs. It never knows
@@ -8,14 +8,14 @@ use crate::text::parse_list;
 use crate::{CpuId, ErrorKind, Link, LinkId, Machine, MachineError, Node, NodeId, Route, Source};
 use std::path::{Path, PathBuf};
 
-/// Local latency if it is not known: that of servers of the last ten years is between 75 and 140 ns.
+/// Assumed local latency if it is not known, ns: servers of the last ten years have between 75 and 140.
 const LOCAL_NS: f64 = 100.0;
-/// Bandwidth of a node if it is not known: two to three DDR4 channels, MB/s.
+/// Assumed bandwidth of a node if it is not known, MB/s: two to three channels of DDR4.
 const NODE_BANDWIDTH: f64 = 50_000.0;
 
 impl Machine {
-    /// The host whose sysfs is mounted at `root` (`/sys` on a live system). CPUs of a node without
-    /// memory count to the nearest node that has some.
+    /// The host whose sysfs is mounted at `root` (`/sys` on a live system). CPUs of a node without memory are assigned
+    /// to the nearest node that has memory.
     ///
     /// # Errors
     /// A node's files are missing or cannot be understood.
@@ -45,8 +45,8 @@ impl Machine {
     }
 }
 
-/// A private link per ordered pair; a remote reader gets what the latency leaves of the memory's
-/// own bandwidth.
+/// A private link for each ordered pair. A remote reader's bandwidth is the memory's own, reduced in the ratio of local
+/// to remote latency.
 fn crossbar(nodes: &[Found], latency_ns: &[Vec<f64>]) -> (Vec<Link>, Vec<Vec<Route>>) {
     let count = nodes.len();
     let mut links = Vec::new();
@@ -74,7 +74,7 @@ fn crossbar(nodes: &[Found], latency_ns: &[Vec<f64>]) -> (Vec<Link>, Vec<Vec<Rou
     (links, routes)
 }
 
-/// Nodes that have memory, with the CPUs of those that have none, and the distances among them.
+/// The nodes that have memory, including the CPUs of nodes that have none, and the distances among them.
 fn with_memory(all: Vec<Found>, distances: &[Vec<f64>]) -> (Vec<Found>, Vec<Vec<f64>>) {
     let kept: Vec<usize> = (0..all.len()).filter(|n| all[*n].node.memory > 0).collect();
     if kept.is_empty() {
@@ -98,15 +98,15 @@ fn with_memory(all: Vec<Found>, distances: &[Vec<f64>]) -> (Vec<Found>, Vec<Vec<
     (nodes, kept.iter().map(row).collect())
 }
 
-/// Latencies from distances: a memory's nearest CPUs see its local latency, others more in
-/// proportion to their distance.
+/// Latencies from distances: a memory's nearest CPUs have its local latency, others a larger one in proportion to their
+/// distance.
 fn latencies(nodes: &[Found], distances: &[Vec<f64>]) -> Vec<Vec<f64>> {
     let latency = |reader: usize, memory: usize| {
         let readers = (0..nodes.len()).filter(|r| !nodes[*r].node.cpus.is_empty());
         let nearest = readers
             .map(|r| distances[r][memory])
             .fold(f64::INFINITY, f64::min);
-        // A distance of 10 is the local one by definition (ACPI 6.5, 5.2.17).
+        // A distance of 10 is local by definition (ACPI 6.5, 5.2.17).
         let nearest_ns = nodes[memory].hmat_ns.unwrap_or(LOCAL_NS * nearest / 10.0);
         nearest_ns * distances[reader][memory] / nearest
     };
@@ -115,12 +115,12 @@ fn latencies(nodes: &[Found], distances: &[Vec<f64>]) -> Vec<Vec<f64>> {
         .collect()
 }
 
-/// A node and what the firmware says of it.
+/// A node, with what the firmware says about it.
 struct Found {
     node: Node,
     /// Read latency from its nearest CPUs, ns.
     hmat_ns: Option<f64>,
-    /// Whether [`Node::bandwidth`] was stated.
+    /// Whether the firmware stated [`Node::bandwidth`].
     hmat_bandwidth: bool,
 }
 
@@ -155,7 +155,7 @@ impl Sysfs<'_> {
         parse_list(&text).ok_or_else(odd)
     }
 
-    /// All online nodes, ascending; kernels without NUMA have one that they do not show.
+    /// All online nodes, ascending; one node for kernels without NUMA, which show none.
     fn nodes(&self) -> Result<Vec<Found>, MachineError> {
         if !self.path("node/online").exists() {
             let cpus = self.list("cpu/online")?;

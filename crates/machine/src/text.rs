@@ -1,18 +1,18 @@
 //! The two notations that machine files share with the kernel: CPU lists and sizes.
 
-/// The largest number of a list.
+/// The largest number that a list may contain.
 const LAST: u32 = 1 << 20;
 
 /// Parses `0-3,8,10-11` into ascending numbers; an empty text is an empty list.
 ///
-/// `None` when it is not such a list, names a number twice or goes beyond 2²⁰.
+/// `None` if the text is not such a list, names a number twice, or contains a number above 2²⁰.
 #[must_use]
 pub fn parse_list(text: &str) -> Option<Vec<u32>> {
     let mut all = Vec::new();
     for part in text.trim().split(',').filter(|_| !text.trim().is_empty()) {
         let (first, last) = part.split_once('-').unwrap_or((part, part));
         let (first, last): (u32, u32) = (first.trim().parse().ok()?, last.trim().parse().ok()?);
-        // A number that comes again refuses the list: more than there are numbers need not be collected.
+        // A list that names a number twice is refused, so there is no need to collect more numbers than there are.
         if first > last || last > LAST || all.len() > LAST as usize {
             return None;
         }
@@ -50,7 +50,7 @@ pub fn parse_bytes(text: &str) -> Option<u64> {
     (value.is_finite() && value >= 0.0 && value < 2_f64.powi(63)).then_some(value.round() as u64)
 }
 
-/// Writes bytes in the largest unit that keeps them whole, so that reading gives them back.
+/// Writes a size in the largest unit in which it is a whole number, so that [`parse_bytes`] reads the same value.
 #[must_use]
 pub fn format_bytes(bytes: u64) -> String {
     let units = [(40, "T"), (30, "G"), (20, "M"), (10, "K")];
@@ -75,7 +75,7 @@ mod tests {
         for bad in ["1,1", "0-2,2", "3-1", "x", "1,,2", "0-4294967295"] {
             assert_eq!(parse_list(bad), None, "{bad}");
         }
-        // 4 GiB, if all of it were collected before it is refused.
+        // This would take 4 GiB if the whole list were collected before it is refused.
         assert_eq!(parse_list("0-1048576,".repeat(1024).trim_end_matches(',')), None);
     }
 

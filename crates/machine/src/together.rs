@@ -1,13 +1,13 @@
-//! Parsing of concurrent flows as users write them, and their bandwidths.
+//! Parses concurrent flows as users write them, and computes the load of each channel.
 
 use crate::{Channels, Flow, MachineError, NodeId};
 
 impl Flow {
-    /// Flows as a list: `2>3` is data from node 2's memory to a reader on node 3, `0-1` that both ways,
-    /// `0-1-4` every pair of these both ways; commas between. What node 3 writes to 2 is `3>2`.
+    /// Parses a comma-separated list of flows: `2>3` is data from node 2's memory to a reader on node 3 (data that node
+    /// 3 writes to node 2 are `3>2`), `0-1` is `0>1` and `1>0`, and `0-1-4` is every ordered pair of these nodes.
     ///
     /// # Errors
-    /// A part is no such thing, stays on one node, or names a node that a machine of `nodes` nodes lacks.
+    /// If a part is none of these, stays on one node, or names a node that a machine of `nodes` nodes lacks.
     pub fn parse_list(text: &str, nodes: usize) -> Result<Vec<Self>, MachineError> {
         let parts = text.split(',').map(|part| parse(part.trim(), nodes));
         Ok(parts.collect::<Result<Vec<_>, _>>()?.concat())
@@ -46,7 +46,7 @@ fn parse(part: &str, nodes: usize) -> Result<Vec<Flow>, MachineError> {
     Ok(flows)
 }
 
-/// Both ways between any two.
+/// Both directions between any two nodes.
 fn every_pair(nodes: &[NodeId]) -> Vec<Flow> {
     let pairs = nodes
         .iter()
@@ -58,7 +58,7 @@ fn every_pair(nodes: &[NodeId]) -> Vec<Flow> {
 }
 
 impl Channels {
-    /// MB/s over each channel when `flows` have these `rates`; links come first, by [`crate::LinkId`].
+    /// The load of each channel, MB/s, if `flows` have these `rates`. Links come first, by [`crate::LinkId`].
     #[must_use]
     pub fn loads(&self, flows: &[Flow], rates: &[f64]) -> Vec<f64> {
         let mut loads = vec![0.0; self.capacity.len()];
@@ -70,7 +70,7 @@ impl Channels {
         loads
     }
 
-    /// The channel that holds a flow back under these loads: the first full one on its way.
+    /// The channel that limits a flow under these loads: the first full one on its way; `None` if there is none.
     #[must_use]
     pub fn holds_back(&self, flow: Flow, loads: &[f64]) -> Option<u32> {
         let full = |c: &&u32| loads[**c as usize] >= self.capacity[**c as usize] * (1.0 - 1e-6);

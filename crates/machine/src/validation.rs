@@ -5,14 +5,14 @@ use crate::{CpuId, LinkId, Machine, MachineError, NodeId, Route};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
 
-/// Figures are written with three digits at least.
+/// Tolerance for figures that are rounded to three digits.
 const ROUNDED: f64 = 1.01;
-/// Nanoseconds and MB/s that sums and quotients can be made of.
+/// Range of nanoseconds and MB/s in which sums and quotients stay accurate.
 const PLAUSIBLE: RangeInclusive<f64> = 1e-6..=1e12;
 
 impl Machine {
-    /// Checks that the parts fit together: matrices square, figures positive, CPUs on one node
-    /// each, routes made of existing links that carry what they say, local ones of none.
+    /// Checks that the parts are consistent: matrices are square, figures positive, each CPU is on one node, remote
+    /// routes consist of existing links that carry their bandwidth, and local routes of none.
     ///
     /// # Errors
     /// The first contradiction found.

@@ -1,5 +1,5 @@
-//! Hidden links found again from bandwidths alone: machines whose wiring is known are "measured" through
-//! max-min fairness, with and without noise.
+//! Recovers hidden links from bandwidths alone: machines with known wiring are "measured" through max-min fairness,
+//! with and without noise.
 
 use nodewise_machine::inference::{Estimate, Inferred, Place, Survey, Verdict, survey};
 use nodewise_machine::{Channels, Flow, Link, LinkId, Machine, NodeId};
@@ -25,7 +25,7 @@ impl Random {
         (self.unit() * end as f64) as usize
     }
 
-    /// About 1, with this standard deviation (a sum of uniform numbers).
+    /// A random factor with mean 1 and this standard deviation (a sum of uniform numbers).
     fn about_one(&mut self, deviation: f64) -> f64 {
         1.0 + deviation * ((0..12).map(|_| self.unit()).sum::<f64>() - 6.0)
     }
@@ -41,7 +41,7 @@ fn flows(machine: &Machine) -> Vec<Flow> {
         .collect()
 }
 
-/// Measures as hardware would: each figure is the median of nine runs, each off by about `noise`.
+/// Measures like hardware: each value is the median of nine runs, each with a relative error of about `noise`.
 struct Rig {
     machine: Machine,
     channels: Channels,
@@ -79,7 +79,7 @@ impl Rig {
         survey(&alone, |_| true, |flows| Some(self.measure(flows, &mut random)))
     }
 
-    /// Whether two flows visibly share: what `Verdict::Sharing` has to say.
+    /// Whether two flows visibly share a bottleneck, as [`Verdict::Sharing`] should say.
     fn share(&self, a: Flow, b: Flow) -> bool {
         let [x, y] = [a, b].map(|f| self.channels.max_min(&[f])[0]);
         let together: f64 = self.channels.max_min(&[a, b]).iter().sum();
@@ -87,18 +87,18 @@ impl Rig {
     }
 }
 
-/// The machine with its links forgotten and found again.
+/// The machine after its links were removed and inferred again.
 fn inferred(rig: &Rig, survey: &Survey) -> Machine {
     let local: Vec<Option<f64>> = rig.machine.nodes.iter().map(|n| Some(n.bandwidth)).collect();
     let mut machine = rig.machine.clone();
     machine.backplane = None;
     Inferred::of(survey, &local).apply(&mut machine);
     machine.validate().unwrap();
-    // A file says the same.
+    // Written to a file and read back, the machine is the same.
     Machine::parse(&machine.to_toml(), "written").unwrap()
 }
 
-/// Share of the pairs called sharing that are, and of those that are that were called so.
+/// Precision and recall of the pairs that the survey says share a bottleneck.
 fn precision_and_recall(rig: &Rig, survey: &Survey) -> (f64, f64) {
     let flows = survey.flows();
     let (mut both, mut called, mut real) = (0, 0, 0);
@@ -117,7 +117,7 @@ fn precision_and_recall(rig: &Rig, survey: &Survey) -> (f64, f64) {
     (of(called), of(real))
 }
 
-/// Errors of the inferred machine's bandwidths for sets of flows that were not measured: mean and largest, as shares.
+/// Relative errors of the inferred machine's bandwidths for sets of flows that were not measured: mean and largest.
 fn errors(rig: &Rig, machine: &Machine, distinct: bool, seed: u64) -> (f64, f64) {
     let (all, found, mut random) = (flows(&rig.machine), Channels::of(machine), Random::of(seed));
     let mut errors: Vec<f64> = Vec::new();
@@ -195,7 +195,7 @@ fn star() -> Machine {
     synthetic(6, &format!("links = [{}]", links.join(", ")))
 }
 
-/// Machines whose links pairs or crowds fill.
+/// Machines whose links can all be filled by pairs or crowds.
 fn identifiable() -> Vec<(&'static str, Machine)> {
     let named = |name: &'static str| (name, Machine::named(name).unwrap());
     vec![
@@ -319,7 +319,7 @@ fn groups_save_most_measurements_where_little_is_shared() {
 
 #[test]
 fn a_link_that_nothing_fills_is_invisible() {
-    // Four nodes that read 85 MB/s each over a ring of 400.
+    // Four nodes that read 85 MB/s each over a ring of 400 MB/s.
     let rig = Rig::new(Machine::named("sci-cluster-4").unwrap(), 0.0);
     let found = Inferred::of(&rig.survey(1), &[]);
     assert!(found.bottlenecks.is_empty());
@@ -327,7 +327,7 @@ fn a_link_that_nothing_fills_is_invisible() {
 
 #[test]
 fn controllers_are_told_from_links_by_the_local_bandwidth() {
-    // Node 0's memory delivers 10,000 to each reader; links carry 9,000 each.
+    // Node 0's memory delivers 10,000 to each reader; the links carry 9,000 each.
     let text = "links = [{ from = 0, to = [1, 2, 3], bandwidth = 10000 }, { among = [1, 2, 3], bandwidth = 9000 }, \
                 { from = [1, 2, 3], to = 0, bandwidth = 9000 }]";
     let rig = Rig::new(synthetic(4, text), 0.0);
@@ -343,7 +343,7 @@ fn controllers_are_told_from_links_by_the_local_bandwidth() {
         to: nodes(&[1, 2, 3]),
     };
     assert!(places(30_000.0).contains(&link));
-    // What all flows to one reader share is its own when it reads no faster at home.
+    // What all flows to one reader share is the reader's intake if it reads no faster from its own memory.
     assert!(places(9_500.0).contains(&Place::Intake(NodeId(0))));
 }
 
@@ -369,7 +369,7 @@ fn when_time_is_up_what_is_known_stands() {
     inferred(&rig, &survey);
 }
 
-/// An estimate that spreads by this share on either side.
+/// An estimate whose interval extends by this share on either side.
 fn unsteady(median: f64, share: f64) -> Estimate {
     Estimate {
         median,
@@ -381,7 +381,7 @@ fn unsteady(median: f64, share: f64) -> Estimate {
 
 #[test]
 fn what_is_too_unsteady_to_tell_is_not_called_apart() {
-    // Four nodes with a link for every pair, so that no flows share anything.
+    // Four nodes with a link for every pair, so that no flows share a bottleneck.
     let machine = synthetic(4, "links = [{ among = [0, 1, 2, 3], bandwidth = 9000 }]");
     let rig = Rig::new(machine, 0.0);
     let known = |share: f64| {
@@ -452,8 +452,8 @@ fn what_was_not_measured_still_shares_its_links() {
 
 #[test]
 fn three_flows_that_fill_a_link_are_no_further_bottleneck() {
-    // Data from 1 to 0 (6,000), 0 to 4 (4,000) and 3 to 1 (2,000) all cross the link from 3 to 4 (10,000), which no
-    // two of them fill. Pairs of other flows have shown that link already.
+    // Data from 1 to 0 (6,000), 0 to 4 (4,000) and 3 to 1 (2,000) all cross the link from 3 to 4 (10,000), which no two
+    // of them fill. Pairs of other flows have already shown that link.
     let widths = [
         (0, 1, 2000),
         (0, 2, 4000),
@@ -477,8 +477,8 @@ fn three_flows_that_fill_a_link_are_no_further_bottleneck() {
 
 #[test]
 fn a_link_is_found_behind_a_wider_one_that_its_flows_would_fill_as_well() {
-    // A flow of 10,000 shows the link that all four cross. The other three, of 4,000 each, cross one of 8,500 as well,
-    // which no two of them fill; all three would fill the first one too.
+    // A flow of 10,000 shows the link that all four cross. The other three, of 4,000 each, also cross one of 8,500,
+    // which no two of them fill. All three together would fill the first link, too.
     let mut machine = synthetic(
         8,
         "links = [{ among = [0, 1, 2, 3, 4, 5, 6, 7], bandwidth = 50000 }]",
@@ -521,7 +521,7 @@ proptest! {
         let mut links: Vec<String> = Vec::new();
         for from in 0..nodes {
             for to in (0..nodes).filter(|to| *to != from) {
-                // A ring keeps it connected.
+                // The ring keeps the graph connected.
                 if to == (from + 1) % nodes || random.unit() < density {
                     links.push(format!("{{ from = {from}, to = {to}, bandwidth = {} }}", 2000 + random.below(9) * 1000));
                 }

@@ -1,4 +1,4 @@
-//! The shipped machines against the tables they come from.
+//! Compares the shipped machines with the tables that they come from.
 
 use nodewise_machine::{Channels, Machine, NodeId};
 use std::collections::BTreeSet;
@@ -230,7 +230,7 @@ fn latencies_order_as_published_distances_do() {
         for reader in machine.cpu_nodes() {
             let row: Vec<_> = cells.iter().filter(|c| c.0 == reader.index()).collect();
             for a in &row {
-                // HBM and DDR start from different local latencies: compare within a kind.
+                // HBM and DDR have different local latencies, so only memories of the same kind are compared.
                 let kind = |m: usize| machine.nodes[m].cpus.is_empty();
                 for b in row.iter().filter(|b| kind(b.1) == kind(a.1) && a.2 < b.2) {
                     assert!(

@@ -1,9 +1,9 @@
-//! `this`, from copies of what kernels show.
+//! Reads machines from copies of sysfs files as kernels show them.
 
 use nodewise_machine::{Machine, MachineError, NodeId};
 use std::path::PathBuf;
 
-/// A sysfs in a folder of its own, removed at the end.
+/// A copy of sysfs in a folder of its own, which is removed at the end.
 struct Sysfs(PathBuf);
 
 impl Sysfs {

@@ -1,11 +1,12 @@
-//! `this`, on every shipped machine: what Linux showed in a virtual one (`nodewise lab --capture`), kept in
-//! `zoo/` by `tests/lab-machines/run --write`, agrees with the machine's file as far as Linux can show it.
+//! Reads every shipped machine from what Linux showed in a virtual machine of that description (`nodewise lab
+//! --capture`; kept in `zoo/` by `tests/lab-machines/run --write`), and checks that it agrees with the machine's file
+//! as far as Linux shows it.
 
 use nodewise_machine::{Machine, NodeId};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// A machine as it is, as the kernel's files, and as read from them.
+/// A machine as its file describes it, as the kernel's files, and as read from these.
 struct Case {
     whole: Machine,
     files: BTreeMap<String, String>,
@@ -35,7 +36,7 @@ impl Case {
         row.map(|d| d.parse().unwrap()).collect()
     }
 
-    /// The nearest node with CPUs, which is where HMAT is seen from.
+    /// The nearest node with CPUs, for which the HMAT states a memory's figures.
     fn initiator(&self, memory: NodeId) -> NodeId {
         let readers = self.whole.cpu_nodes();
         let latency = |r: &NodeId| self.whole.latency(*r, memory);
@@ -44,7 +45,7 @@ impl Case {
     }
 }
 
-/// Paths at the start of lines, contents indented by a tab.
+/// The files in a packed text: paths begin a line, contents are indented by a tab.
 fn unpacked(text: &str) -> BTreeMap<String, String> {
     let mut files = BTreeMap::new();
     let mut path = String::new();
@@ -60,7 +61,7 @@ fn unpacked(text: &str) -> BTreeMap<String, String> {
     files
 }
 
-/// A folder for a sysfs, removed at the end.
+/// A folder for a copy of sysfs, removed at the end.
 struct Root(PathBuf);
 
 impl Root {
@@ -81,7 +82,7 @@ impl Drop for Root {
     }
 }
 
-/// One test for all machines: a folder for each, which no other test creates or removes.
+/// A single test for all machines, so that no other test creates or removes their folders at the same time.
 #[test]
 fn every_shipped_machine_is_read_from_what_linux_shows_of_it() {
     for name in Machine::names() {
@@ -101,7 +102,7 @@ fn nodes_cpus_and_memory(name: &str, case: &Case) {
     for (index, (shown, was)) in read.nodes.iter().zip(&whole.nodes).enumerate() {
         assert_eq!(shown.os_index as usize, index, "{name}");
         assert_eq!(shown.cpus.is_empty(), was.cpus.is_empty(), "{name}: node {index}");
-        // The kernel keeps some of the first node for itself; small nodes have a least size.
+        // The kernel reserves part of the first node's memory; small nodes have a minimum size.
         let (part, wanted) = (
             shown.memory as f64 / total(read),
             was.memory as f64 / total(whole),
@@ -124,7 +125,7 @@ fn nodes_cpus_and_memory(name: &str, case: &Case) {
     );
 }
 
-/// The kernel shows a row a node: latencies relative to the node's own, 10 at home, never over 254.
+/// The kernel shows one row per node: latencies relative to the node's own, 10 for local, at most 254.
 fn distances(name: &str, case: &Case) {
     for reader in case.whole.node_ids() {
         let row = case.distances(reader.index());
@@ -139,7 +140,7 @@ fn distances(name: &str, case: &Case) {
     }
 }
 
-/// HMAT: what the nearest CPUs see of each memory. Linux shows no more of it.
+/// HMAT: the figures of each memory as seen by its nearest CPUs. Linux shows no others.
 fn local_figures(name: &str, case: &Case) {
     for memory in case.whole.node_ids() {
         let shown = |file: &str| -> Option<f64> {

@@ -57,7 +57,7 @@ pub enum Event<'a> {
     },
     /// A thread took a number from the shared counter at this address, by this instruction, for the first or the second
     /// time.
-    Ticket {
+    CounterUse {
         instruction: u32,
         ordinal: u32,
         counter: u64,
@@ -197,7 +197,7 @@ impl<'a> Event<'a> {
                 ordinal: thread(ordinal)?,
                 number: small(number)?,
             },
-            ("ticket", &[instruction, ordinal, counter, ref chain @ ..]) => Self::Ticket {
+            ("ticket", &[instruction, ordinal, counter, ref chain @ ..]) => Self::CounterUse {
                 instruction: small(instruction)?,
                 counter,
                 ordinal: thread(ordinal)?,

@@ -8,7 +8,7 @@ use crate::coverage::Samples;
 use crate::pool::Pool;
 use crate::tables::Tables;
 use crate::thread_file::ThreadFile;
-use nodewise_profile::{Frame, ObjectId, PageNumber, RegionId, SiteId, ThreadId, Ticket};
+use nodewise_profile::{CounterUse, Frame, ObjectId, PageNumber, RegionId, SiteId, ThreadId};
 use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
 
@@ -155,7 +155,7 @@ impl Image {
                 }
             }
         }
-        let ticket = |((site, thread), again)| Ticket { site, thread, again };
+        let ticket = |((site, thread), again)| CounterUse { site, thread, again };
         tables.profile.tickets.extend(found.into_iter().map(ticket));
     }
 

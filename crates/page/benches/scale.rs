@@ -1,5 +1,5 @@
-//! How a view of many pages does: `cargo bench -p nodewise-page --bench scale -- [PAGES [THREADS]]`.
-//! Each page is used by four threads. Prints what making it takes, what it keeps, and what a tile takes.
+//! Cost of a view of many pages: `cargo bench -p nodewise-page --bench scale -- [PAGES [THREADS]]`. Each page is used
+//! by four threads. Prints the time to build the view, its memory, and the time to make a tile.
 
 #[path = "../tests/sample/mod.rs"]
 mod sample;
@@ -8,7 +8,7 @@ use nodewise_profile::*;
 use sample::{Sample, machine};
 use std::time::Instant;
 
-/// Pages that the same four threads use.
+/// Number of consecutive pages that the same four threads use.
 const BLOCK: u64 = 64;
 
 fn main() {

@@ -5,7 +5,7 @@ use flate2::write::GzEncoder;
 use serde_json::{Map, Value, json};
 use std::io::Write;
 
-/// Documents by name, in the order they were added.
+/// Documents by name, in the order in which they were added.
 #[derive(Debug, Default)]
 pub struct Archive {
     names: Map<String, Value>,
@@ -17,11 +17,11 @@ impl Archive {
     pub fn add(&mut self, name: String, document: &[u8]) {
         self.names.insert(name, json!([self.bytes.len(), document.len()]));
         self.bytes.extend_from_slice(document);
-        // The next one is read where it lies.
+        // The next document begins at a multiple of four, because it is read in place.
         self.bytes.resize(self.bytes.len().next_multiple_of(4), 0);
     }
 
-    /// The whole: `{"names":{NAME:[offset,length],…}}`, a line's end, and the bytes that offsets count from.
+    /// The compressed archive: `{"names":{NAME:[offset,length],…}}`, a line feed, and the bytes in which offsets count.
     #[must_use]
     pub fn compressed(self) -> Vec<u8> {
         let mut whole = json!({ "names": self.names }).to_string().into_bytes();
@@ -31,7 +31,7 @@ impl Archive {
     }
 }
 
-/// What a document takes in an archive, roughly.
+/// Approximate size of a document in an archive.
 #[must_use]
 pub fn size(document: &[u8]) -> usize {
     gzip(document, Compression::fast()).len()

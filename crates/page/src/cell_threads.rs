@@ -3,12 +3,13 @@
 use crate::packed::Packed;
 use serde_json::{Map, Value};
 
-/// Every thread that a cell does not name, together.
+/// Stands for all threads that a cell does not name, together.
 const OTHERS: u16 = u16::MAX;
-/// Most threads of a cell that are named where nothing presses.
+/// Largest number of threads named per cell if size is not limited.
 pub const NAMED: usize = 256;
 
-/// Packs accesses by thread, `threads` a cell; the `named` busiest of each cell by their index.
+/// Packs the accesses by thread of each cell; `rows` has `threads` numbers per cell. The `named` busiest threads of a
+/// cell are named by index, the others are summed.
 #[must_use]
 pub fn pack(level: u32, first_cell: usize, threads: usize, named: usize, rows: &[u64]) -> Vec<u8> {
     let (mut offsets, mut thread, mut accesses) = (vec![0], Vec::new(), Vec::new());
@@ -29,7 +30,7 @@ pub fn pack(level: u32, first_cell: usize, threads: usize, named: usize, rows: &
     ]))
 }
 
-/// The busiest threads, ascending, then the others together.
+/// The busiest threads, in ascending order, then all others together.
 fn named_of(row: &[u64], named: usize) -> Vec<(u16, u64)> {
     let busy = row.iter().enumerate().filter(|(_, n)| **n > 0);
     let mut busy: Vec<(usize, u64)> = busy.map(|(t, n)| (t, *n)).collect();

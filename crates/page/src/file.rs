@@ -9,9 +9,9 @@ use crate::{Documents, SessionDocuments, View, shell};
 use nodewise_report::text::{self, Screen};
 use std::collections::BTreeMap;
 
-/// Size limit of all profiles in a file, compressed; with script and base 64 the file is below 5 MB.
+/// Size limit of all profiles in a file, compressed; with the script and in base64, the file stays below 5 MB.
 const BUDGET: usize = 3_300_000;
-/// Size limit of a profile's report, part of it.
+/// Size limit of one profile's report, which is part of [`BUDGET`].
 const REPORT: usize = 600_000;
 /// Largest number of cells of the finest level.
 const FINEST: usize = 100_000;
@@ -65,14 +65,14 @@ fn add(archive: &mut Archive, view: &View, folder: &str, budget: usize) {
     }
 }
 
-/// How much of the strip goes into a file.
+/// The resolution at which a strip is written to a file.
 #[derive(Clone, Copy, Debug)]
 struct Fineness {
     finest: u32,
     named: usize,
 }
 
-/// What a view's tiles and details take, found out as far as it is asked.
+/// Sizes of a view's tiles and details, computed on demand.
 struct Pictures<'a> {
     view: &'a View,
     tiles: BTreeMap<u32, usize>,
@@ -88,7 +88,8 @@ impl<'a> Pictures<'a> {
         }
     }
 
-    /// The finest level that fits, and then the most threads named; if nothing does, the least there is.
+    /// The finest level that fits into the budget and, at this level, the largest number of named threads; the coarsest
+    /// level with one thread if nothing fits.
     fn within(mut self, budget: usize) -> Fineness {
         let (pages, coarsest) = (self.view.pages(), self.view.coarsest());
         let levels = (0..=coarsest).filter(|l| *l == coarsest || cells(pages, *l) <= FINEST);
@@ -102,7 +103,7 @@ impl<'a> Pictures<'a> {
             .unwrap_or(least)
     }
 
-    /// At least: what does not fit is not added up to the end.
+    /// Size at this resolution. A lower bound if it exceeds `enough`, because the sum then stops early.
     fn size(&mut self, Fineness { finest, named }: Fineness, enough: usize) -> usize {
         let mut sum = 0;
         for level in finest..=self.view.coarsest() {

@@ -19,18 +19,18 @@ const NOTHING: u8 = 255;
 pub struct FilmBuilder<'a> {
     histogram: &'a Histogram,
     affinity: &'a Affinity,
-    /// The home of each page under first-touch, which defines what is local.
+    /// The home of each page under first-touch, which determines the accesses that are local.
     homes: &'a [NodeId],
     nodes: usize,
     slices: &'a [Slice],
     positions: Positions,
     steps: usize,
     columns: usize,
-    /// The current step, with accesses by column and node, and local accesses by column.
+    /// The current step; its accesses by column and node; and its local accesses by column.
     step: usize,
     counts: Vec<u64>,
     local: Vec<u64>,
-    /// Where the last row began, in the histogram: rows ascend within a slice.
+    /// Index in the histogram of the last row's first page: rows ascend within a slice.
     at: usize,
     dominant: Vec<u8>,
     accesses: Vec<u64>,
@@ -56,7 +56,7 @@ impl Visitor for FilmBuilder<'_> {
 pub struct Film(pub(crate) Vec<u8>);
 
 impl<'a> FilmBuilder<'a> {
-    /// Of a run on a machine with this many nodes; `homes` is where first touch has the histogram's pages.
+    /// For a run on a machine with `nodes` nodes; `homes` is the node of each page of the histogram under first touch.
     #[must_use]
     pub fn new(
         histogram: &'a Histogram,
@@ -87,7 +87,7 @@ impl<'a> FilmBuilder<'a> {
         }
     }
 
-    /// Writes all steps before this one.
+    /// Finishes all steps before `step`.
     fn turn_to(&mut self, step: usize) {
         while self.step < step {
             for (counts, local) in self.counts.chunks(self.nodes.max(1)).zip(&self.local) {
@@ -126,7 +126,7 @@ impl<'a> FilmBuilder<'a> {
         }
     }
 
-    /// Index of a page: searched forwards from the last row, or from the start in a new slice.
+    /// Index of a page, searched forwards from the last row, or from the start in a new slice.
     fn seek(&self, page: PageNumber) -> usize {
         let pages = &self.histogram.pages;
         match pages.get(self.at) {
@@ -136,7 +136,7 @@ impl<'a> FilmBuilder<'a> {
         }
     }
 
-    /// The film of all rows.
+    /// The film, once all rows were added.
     #[must_use]
     pub fn finish(self) -> Film {
         let slices = self.slices;

@@ -1,12 +1,12 @@
 //! The interactive page: where data is and moves.
 //!
-//! **Purpose.** [`Documents`] provides all data of the page by name: the report, the address space as tiles, the run as a
-//! film, the sharing graph. A server serves them one by one, a file contains them all; the page (`web/`) reads both in the
-//! same way.
+//! **Purpose.** [`Documents`] provides all data of the page by name: the report, the address space as tiles, the run as
+//! a film, the sharing graph. A server serves them one by one, a file contains them all; the page (`web/`) reads both
+//! in the same way.
 //!
-//! **Constraints.** Beside the histogram of a profile a view keeps a few bytes a page, whatever is shown. Tiles are made
-//! here, so that a browser never holds data that it does not show. Names come from the observed program: they
-//! travel as JSON only.
+//! **Constraints.** In addition to a profile's histogram, a view keeps only a few bytes per page. Tiles are made here,
+//! so that a browser holds only the data that it shows. Names come from the observed program and are therefore passed
+//! as JSON only.
 //!
 //! **Non-goals.** Figures of its own: all are those of the report, or sums over the histogram. Layout (see `web/`).
 #![forbid(unsafe_code)]
@@ -42,8 +42,8 @@ pub const SCRIPT: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../.
 /// The page's style sheet.
 pub const STYLE: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../build/web/page.css"));
 
-/// Documents by name, `session.json` first of all; the names are those of `web/src/source.ts`.
+/// Documents by name, of which `session.json` is read first; the names are those in `web/src/source.ts`.
 pub trait Documents: Send + Sync {
-    /// The bytes of a document; `None` where there is none of this name.
+    /// The contents of a document; `None` if there is none with this name.
     fn document(&self, name: &str) -> Option<Cow<'_, [u8]>>;
 }

@@ -42,7 +42,7 @@ impl Packed {
         self.body.resize(self.body.len().next_multiple_of(4), 0);
     }
 
-    /// The packed bytes; `facts` are further keys of the header.
+    /// The packed bytes; `facts` are additional keys of the header.
     #[must_use]
     pub fn finish(self, mut facts: Map<String, Value>) -> Vec<u8> {
         facts.insert("columns".into(), Value::Array(self.columns));
@@ -55,7 +55,7 @@ impl Packed {
     }
 }
 
-/// A share as a byte: 255 is all of it; of nothing too, as everywhere where nothing was accessed.
+/// A share as a byte, in which 255 is the whole; 255 also if `whole` is 0, because nothing was accessed there.
 #[must_use]
 pub fn share(part: u64, whole: u64) -> u8 {
     match whole {
@@ -70,7 +70,7 @@ pub(crate) mod tests {
     use proptest::prelude::*;
     use std::collections::BTreeMap;
 
-    /// What `web/src/packed.ts` does: facts, and each column as numbers.
+    /// Unpacks as `web/src/packed.ts` does: header keys, and each column as numbers.
     pub(crate) fn unpack(bytes: &[u8]) -> (Value, BTreeMap<String, Vec<f64>>) {
         let end = bytes.iter().position(|b| *b == b'\n').unwrap();
         let facts: Value = serde_json::from_slice(&bytes[..end]).unwrap();

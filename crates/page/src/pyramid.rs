@@ -1,4 +1,4 @@
-//! Sums over 2^level pages. Levels that cost a few bytes a page are kept, finer ones are recomputed.
+//! Sums over 2^level pages. Levels that need only a few bytes per page are kept; finer ones are recomputed on demand.
 
 // Why: docs/decisions/page.md
 
@@ -7,18 +7,18 @@ use std::ops::Range;
 
 /// Number of cells of a tile.
 pub const CELLS: usize = 256;
-/// Largest memory of a pyramid, bytes a page.
+/// Largest memory of a pyramid, bytes per page.
 const BYTES_A_PAGE: usize = 6;
-/// Sums below this level are computed on demand.
+/// Levels below this one are always computed on demand.
 const FINEST: u32 = 8;
 
-/// Number of cells of a level that this many pages take.
+/// Number of cells of a level for `pages` pages.
 #[must_use]
 pub fn cells(pages: usize, level: u32) -> usize {
     pages.div_ceil(1 << level)
 }
 
-/// The coarsest level, at which one tile has all pages.
+/// The coarsest level, at which a single tile holds all pages.
 #[must_use]
 pub fn coarsest(pages: usize) -> u32 {
     (0..)
@@ -26,21 +26,21 @@ pub fn coarsest(pages: usize) -> u32 {
         .unwrap_or_default()
 }
 
-/// Rows of sums by level and cell, all of one width.
+/// Rows of sums by level and cell, all with the same number of columns.
 #[derive(Debug)]
 pub struct Pyramid {
     pages: usize,
     width: usize,
-    /// The finest level that is kept, that of `levels[0]`.
+    /// The finest level that is kept, which is `levels[0]`.
     finest: u32,
     /// `[level - finest][cell * width + column]`.
     levels: Vec<Vec<u64>>,
 }
 
 impl Pyramid {
-    /// Rows of `width` sums; `add` adds those of some positions to one.
+    /// Builds the kept levels, with rows of `width` sums; `add` adds the sums over some positions to a row.
     pub fn new(pages: usize, width: usize, add: impl Fn(Range<usize>, &mut [u64]) + Sync) -> Self {
-        // Each level above is half as large: all of them together as large as the finest.
+        // Each level is half as large as the one below, so all coarser levels together are as large as the finest.
         let row = 2 * width * size_of::<u64>();
         let finest = (FINEST..)
             .find(|level| row >> level <= BYTES_A_PAGE)
@@ -61,7 +61,7 @@ impl Pyramid {
         pyramid
     }
 
-    /// The rows of some cells, one after the other.
+    /// The rows of some cells, in order.
     pub fn rows(
         &self,
         level: u32,
@@ -97,7 +97,7 @@ impl Pyramid {
     }
 }
 
-/// Adds pairs of neighbouring rows.
+/// Adds up pairs of neighbouring rows.
 fn merged(finer: &[u64], width: usize) -> Vec<u64> {
     let mut rows = Vec::with_capacity((finer.len() / width).div_ceil(2) * width);
     for pair in finer.chunks(2 * width) {
@@ -114,7 +114,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Position p is worth p, and one page.
+    /// Sums for the test: the value of position p is p, and it counts as one page.
     fn add(positions: Range<usize>, row: &mut [u64]) {
         row[1] += positions.len() as u64;
         row[0] += positions.map(|p| p as u64).sum::<u64>();
@@ -135,7 +135,7 @@ mod tests {
         #[test]
         fn it_takes_a_few_bytes_a_page(pages in 1usize..300_000, width in 1usize..3000) {
             let pyramid = Pyramid::new(pages, width, |_, _| ());
-            // Half-filled cells at the end of each level come on top.
+            // Cells at the end of each level that are not full add to this.
             let ends = 8 * width * 32;
             prop_assert!(pyramid.bytes() <= (BYTES_A_PAGE + 1) * pages + ends, "{}", pyramid.bytes());
         }

@@ -1,7 +1,7 @@
 //! The HTTP server of the page, for loopback unless another address is given.
 //!
-//! **Purpose.** A [`DocumentStore`] holds the current documents; [`Server`] serves them and notifies open pages when they
-//! are replaced.
+//! **Purpose.** A [`DocumentStore`] holds the current documents; [`Server`] serves them, and notifies open pages when
+//! they are replaced.
 //!
 //! **Constraints.** All paths begin with a secret [`Token`]; requests of foreign hosts or origins are refused
 //! (`origin`). Paths name documents, never files. The numbers of connections and event streams, and the idle time of a
@@ -28,7 +28,7 @@ use tokio::sync::Semaphore;
 pub use store::DocumentStore;
 pub use token::Token;
 
-/// Threads that make documents.
+/// Number of threads that make documents.
 const MAKERS: usize = 4;
 /// Largest number of event streams, one for each open page.
 const LISTENERS: usize = 16;
@@ -53,7 +53,7 @@ impl Server {
     /// Binds an address; port 0 picks a free one.
     ///
     /// # Errors
-    /// The address is in use or not this host's, or the system has no random bytes.
+    /// If the address is in use or not this host's, or the system provides no random bytes.
     pub fn bind(address: SocketAddr, store: DocumentStore) -> io::Result<Self> {
         let listener = TcpListener::bind(address)?;
         listener.set_nonblocking(true)?;
@@ -65,7 +65,7 @@ impl Server {
         })
     }
 
-    /// The URL of the page, token included. A server bound to the unspecified address gives the loopback address.
+    /// The URL of the page, including the token. For the unspecified address it is a loopback URL.
     #[must_use]
     pub fn url(&self) -> String {
         let mut address = self.address;
@@ -80,7 +80,7 @@ impl Server {
     /// Serves requests until an error.
     ///
     /// # Errors
-    /// The runtime or the listener cannot be set up; a failing connection is no error.
+    /// If the runtime or the listener cannot be set up; a failing connection is not an error.
     pub fn run(self) -> io::Result<()> {
         let site = Arc::new(Site {
             origin: OriginPolicy::new(self.address),

@@ -1,4 +1,4 @@
-//! All documents of a page: `session.json`, and below `p/N/` those of profile N.
+//! All documents of a page: `session.json`, and those of profile N below `p/N/`.
 
 use crate::view::json_of;
 use crate::{Documents, View};
@@ -29,8 +29,8 @@ struct ProfileEntry {
 }
 
 impl SessionDocuments {
-    /// `live`: the profiles may still change, each time with a larger `generation`. `message`: shown above everything
-    /// else, a sentence.
+    /// The documents of these profiles. If `live`, the profiles may still change, with an increasing `generation`.
+    /// `message` is a sentence to show above everything else.
     #[must_use]
     pub fn new(views: Vec<Arc<View>>, live: bool, generation: u64, message: Option<String>) -> Self {
         let entry = |view: &Arc<View>| ProfileEntry {

@@ -1,4 +1,4 @@
-//! The HTML document around the page's script: with links when it is served, self-contained as a file.
+//! The HTML document around the page's script: with links if it is served, self-contained as a file.
 
 use crate::base64::base64;
 use crate::{SCRIPT, STYLE};
@@ -7,7 +7,7 @@ use sha2::{Digest, Sha256};
 
 const SHELL: &str = include_str!("shell.html");
 
-/// As a server hands it out: script and style are documents beside it.
+/// The document for a server, which serves script and style as documents of their own.
 #[must_use]
 pub fn served(title: &str) -> String {
     fill(|part| match part {
@@ -22,8 +22,8 @@ pub fn served(title: &str) -> String {
     })
 }
 
-/// As one file. Its security policy names style and script by their hashes, so that nothing else in it can run.
-/// `documents` are in base64; `text` is shown where scripts are off.
+/// The document as a single file. Its content security policy names style and script by their hashes, so that nothing
+/// else in the file can run. `documents` are in base64; `text` is shown if scripts are disabled.
 #[must_use]
 pub(crate) fn whole(title: &str, text: &str, documents: &str) -> String {
     let script = inline(SCRIPT);
@@ -47,7 +47,7 @@ fn titled(title: &str) -> String {
     format!("{} · nodewise", Text(title))
 }
 
-/// Replaces each `{{part}}` in one pass: what is filled in is never looked at again.
+/// Replaces each `{{part}}` in one pass, so that placeholders in inserted text are not replaced.
 fn fill(part: impl Fn(&str) -> String) -> String {
     let mut page = String::new();
     let mut rest = SHELL;
@@ -60,7 +60,8 @@ fn fill(part: impl Fn(&str) -> String) -> String {
     page + rest
 }
 
-/// Within a script element: in strings, where alone these occur, a backslash changes nothing.
+/// Escapes a script for a script element. The escaped sequences occur in strings only, where a backslash does not
+/// change them.
 fn inline(script: &str) -> String {
     script
         .replace("</script", "<\\/script")
@@ -68,7 +69,7 @@ fn inline(script: &str) -> String {
         .replace("<!--", "\\x3c!--")
 }
 
-/// Of the SHA-256, as content security policies want it.
+/// The SHA-256 hash of a text, in the form that content security policies use.
 fn hash(text: &str) -> String {
     base64(&Sha256::digest(text))
 }

@@ -1,17 +1,17 @@
-//! The strip: touched pages of the address space, object after object.
+//! The strip: the touched pages of the address space, object by object.
 
 use nodewise_analysis::Histogram;
 use nodewise_profile::{ObjectId, PageNumber};
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// Number of objects shown separately; smaller ones between them are merged into one run.
+/// Number of objects shown separately; runs of smaller objects between them are merged.
 const LARGE: usize = 1000;
 
 /// A run of pages of one object, or of several small ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Run {
-    /// The object; of several, the first.
+    /// The object; if there are several, the first one.
     pub object: ObjectId,
     /// Number of objects in the run.
     pub objects: usize,
@@ -19,25 +19,25 @@ pub struct Run {
     pub first: usize,
     /// Number of touched pages.
     pub pages: usize,
-    /// The first one's number.
+    /// Number of the first page.
     pub page: PageNumber,
 }
 
-/// Consecutive positions whose pages are consecutive in the histogram.
+/// Consecutive positions whose pages are also consecutive in the histogram.
 #[derive(Clone, Copy, Debug)]
 struct Stretch {
     position: u32,
     page: u32,
 }
 
-/// Pages of a histogram in the order they are shown: objects by their first page, pages within by address.
+/// The pages of a histogram in display order: objects by their first page, and pages of an object by address.
 ///
-/// Objects seldom interleave, so the order is kept as stretches: a single one where they do not.
+/// Objects seldom interleave, so the order is stored as stretches: if no objects interleave, a single one.
 #[derive(Debug, Default)]
 pub struct Strip {
     pages: usize,
     stretches: Vec<Stretch>,
-    /// In order of position.
+    /// The runs, in order of position.
     pub runs: Vec<Run>,
 }
 
@@ -72,7 +72,7 @@ impl Strip {
             position += pages.len();
         }
         strip.stretches.shrink_to_fit();
-        strip.runs = told_apart(strip.runs);
+        strip.runs = merge_small_runs(strip.runs);
         strip
     }
 
@@ -86,13 +86,13 @@ impl Strip {
         }
     }
 
-    /// Number of positions, which is that of pages.
+    /// Number of positions, which equals the number of pages.
     #[must_use]
     pub fn len(&self) -> usize {
         self.pages
     }
 
-    /// The pages at some positions, as ranges of indices into the histogram.
+    /// The pages at a range of positions, as ranges of indices into the histogram.
     pub fn pages(&self, positions: Range<usize>) -> impl Iterator<Item = Range<usize>> + '_ {
         let (from, to) = (positions.start.min(self.pages), positions.end.min(self.pages));
         let first = self.stretches.partition_point(|s| s.position as usize <= from);
@@ -114,7 +114,7 @@ impl Strip {
         self.runs[..after].last().filter(|r| position < r.first + r.pages)
     }
 
-    /// The inverse, from pages to positions.
+    /// The inverse mapping, from pages to positions.
     #[must_use]
     pub fn positions(&self) -> Positions {
         let mut stretches = self.stretches.clone();
@@ -128,10 +128,10 @@ impl Strip {
 pub struct Positions(Vec<Stretch>);
 
 impl Positions {
-    /// Position of the page at an index of the histogram.
+    /// The position of a page, by its index in the histogram.
     ///
     /// # Panics
-    /// If there is no such page.
+    /// If there is no page with this index.
     #[must_use]
     pub fn of(&self, page: usize) -> usize {
         let stretch = match self.0.as_slice() {
@@ -143,7 +143,7 @@ impl Positions {
 }
 
 /// Merges runs of small objects, so that there are at most 2 × [`LARGE`] + 1 runs.
-fn told_apart(runs: Vec<Run>) -> Vec<Run> {
+fn merge_small_runs(runs: Vec<Run>) -> Vec<Run> {
     let mut sizes: Vec<usize> = runs.iter().map(|r| r.pages).collect();
     sizes.sort_unstable_by(|a, b| b.cmp(a));
     let Some(small) = sizes.get(LARGE).copied() else {
@@ -164,7 +164,7 @@ fn told_apart(runs: Vec<Run>) -> Vec<Run> {
     few
 }
 
-/// Pages of one object that follow each other, in the order of the strip.
+/// Ranges of consecutive pages of one object, in the order of the strip.
 fn ordered(histogram: &Histogram) -> Vec<(ObjectId, Range<usize>)> {
     let mut first: BTreeMap<ObjectId, usize> = BTreeMap::new();
     let mut chunks = Vec::new();

@@ -1,4 +1,4 @@
-//! Sums over pages that pictures are drawn from.
+//! Sums over pages, from which pictures are drawn.
 
 use nodewise_analysis::{Affinity, Histogram, NodeCounts, SharingClass};
 use nodewise_machine::NodeId;
@@ -6,7 +6,7 @@ use nodewise_placement::Mapping;
 use nodewise_profile::{ObjectKind, Profile};
 use std::ops::Range;
 
-/// Largest number of nodes that fit a byte; larger numbers are shown as the last of these.
+/// Number of different nodes that fit into a byte; nodes with larger numbers are shown as the last one.
 pub const NODES: usize = 255;
 
 /// Layout of a row of sums.
@@ -31,12 +31,12 @@ impl Shape {
         self.policy(self.policies)
     }
 
-    /// Index of a policy's local accesses; its page counts by home follow.
+    /// Index of a policy's local accesses in a row; its numbers of pages by home follow.
     fn policy(self, policy: usize) -> usize {
         Self::SENDERS + self.nodes + policy * (1 + self.nodes)
     }
 
-    /// Gives access to the sums of a row.
+    /// The named sums of a row.
     #[must_use]
     pub fn read(self, row: &[u64]) -> Sums<'_> {
         Sums { shape: self, row }
@@ -94,7 +94,7 @@ impl<'a> Sums<'a> {
     }
 }
 
-/// The histogram with thread and page placements, a few bytes a page.
+/// The histogram with placements of threads and pages, in a few bytes per page.
 #[derive(Debug)]
 pub struct Pages {
     /// Page × thread counts.
@@ -110,7 +110,7 @@ pub struct Pages {
 }
 
 impl Pages {
-    /// Builds this from mappings that are parallel to the histogram; they are freed one by one.
+    /// Builds it from mappings parallel to the histogram; each mapping is freed as soon as it is converted.
     #[must_use]
     pub fn new(
         profile: &Profile,
@@ -156,7 +156,7 @@ impl Pages {
         }
     }
 
-    /// Adds the accesses of each thread to pages.
+    /// Adds the accesses of each thread to some pages.
     pub fn add_threads(&self, pages: Range<usize>, row: &mut [u64]) {
         let offset = |page: usize| self.histogram.offsets[page] as usize;
         for entry in &self.histogram.entries[offset(pages.start)..offset(pages.end)] {
@@ -164,7 +164,7 @@ impl Pages {
         }
     }
 
-    /// Memory in use beside the histogram, bytes.
+    /// Memory in use in addition to the histogram, bytes.
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.homes.iter().map(Vec::len).sum::<usize>() + self.kinds.len()

@@ -8,10 +8,10 @@ use rayon::prelude::*;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// Largest number of groups shown; more threads are grouped.
+/// Largest number of groups shown; if there are more threads, neighbours form groups.
 const GROUPS: usize = 128;
-/// Two groups belong together when what they share is this part of what either shares with its closest partner
-/// (as [`nodewise_placement::asym::clusters_from_sharing`] has it for threads).
+/// Two groups belong together if they share at least this part of what either of them shares with its closest partner
+/// (as [`nodewise_placement::asym::clusters_from_sharing`] decides for threads).
 const CLOSE: f64 = 0.1;
 const CHUNK: usize = 1 << 15;
 
@@ -37,7 +37,7 @@ struct Placing {
     clusters: Vec<Vec<usize>>,
     accesses: Matrix,
     local_fraction: f64,
-    /// Of samples, what their share says of the accesses.
+    /// For samples: the interval of the local share of accesses.
     local_range: Option<[f64; 2]>,
 }
 
@@ -50,7 +50,8 @@ pub struct Placement {
     pub mapping: Mapping,
 }
 
-/// `threads.json`; `numbers` are what people call each thread, `range` gives of a share of samples that of accesses.
+/// Makes `threads.json`. `numbers` are the threads' numbers for people; `range` returns the interval of a share of
+/// accesses for a share of samples.
 #[must_use]
 pub fn document(
     pages: &Pages,
@@ -105,7 +106,7 @@ impl Groups {
         Self { of, members }
     }
 
-    /// The node that most threads of a group are on.
+    /// The node of most threads of each group.
     fn nodes(&self, affinity: &Affinity) -> Vec<u32> {
         let node = |members: &Vec<usize>| {
             let mut counts: BTreeMap<u32, usize> = BTreeMap::new();
@@ -150,7 +151,7 @@ impl Groups {
         matrix
     }
 
-    /// Accesses to pages that no other group uses.
+    /// Accesses to pages that no other group uses, by group.
     fn own(&self, pages: &Pages) -> Vec<u64> {
         let zero = || vec![0u64; self.members.len()];
         let group = |e: &Entry| self.of[e.thread.index()] as usize;
@@ -171,7 +172,7 @@ impl Groups {
     }
 }
 
-/// Clusters of groups that share much, directly or transitively.
+/// Clusters of groups that are connected by high sharing, directly or transitively.
 fn clusters(graph: &SharingGraph, count: usize) -> Vec<Vec<usize>> {
     let shared = |g: usize| if g < graph.len() { graph.neighbours(g) } else { &[] };
     let closest: Vec<f64> = (0..count)

@@ -1,10 +1,10 @@
-//! A tile: 256 cells of the strip with all values that pictures are coloured by.
+//! A tile: 256 cells of the strip with all values that determine the colours of pictures.
 
 use crate::packed::{Packed, share};
 use crate::sums::{Shape, Sums};
 use serde_json::{Map, Value};
 
-/// Marks a cell without accesses: no node, no class.
+/// Node and class of a cell without accesses.
 const NOTHING: u8 = 255;
 
 /// Position of a tile, and the first page of each cell.
@@ -14,11 +14,11 @@ pub struct Place {
     pub level: u32,
     /// Index of its first cell.
     pub first_cell: usize,
-    /// Of each cell, the first page, counted from the first of its run.
+    /// For each cell, the number of its first page, relative to the first page of its run.
     pub pages: Vec<u32>,
 }
 
-/// Packs rows of sums, one a cell.
+/// Packs rows of sums, one per cell.
 #[must_use]
 pub fn pack(place: &Place, shape: Shape, rows: &[u64]) -> Vec<u8> {
     let cells: Vec<Sums<'_>> = rows.chunks(shape.width()).map(|row| shape.read(row)).collect();
@@ -53,12 +53,12 @@ pub fn pack(place: &Place, shape: Shape, rows: &[u64]) -> Vec<u8> {
     ]))
 }
 
-/// As [`share`], but none of nothing.
+/// [`share`], but 0 if `part` and `whole` are 0.
 fn part(part: u64, whole: u64) -> u8 {
     if whole == 0 { 0 } else { share(part, whole) }
 }
 
-/// Index of the largest value, the first of equals.
+/// Index of the largest value; of equal ones, the first.
 fn largest(counts: &[u64]) -> u8 {
     let most = counts.iter().enumerate().rev().max_by_key(|(_, n)| **n);
     most.filter(|(_, n)| **n > 0)

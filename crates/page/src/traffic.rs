@@ -8,7 +8,7 @@ use rayon::prelude::*;
 /// Numbers of accesses, `[cpu_node][memory_node]`.
 pub type Matrix = Vec<Vec<u64>>;
 
-/// Pages that one thread goes through at a time.
+/// Number of pages that a thread processes at a time.
 const CHUNK: usize = 1 << 15;
 
 /// The matrix of each mapping, with threads placed by `affinity`.
@@ -35,13 +35,13 @@ pub fn matrices(pages: &Pages, affinity: &Affinity, mappings: &[&[u8]]) -> Vec<M
     sums.chunks((nodes * nodes).max(1)).map(matrix).collect()
 }
 
-/// Sums of two parts.
+/// Adds two partial sums.
 pub fn added(mut sums: Vec<u64>, more: Vec<u64>) -> Vec<u64> {
     sums.iter_mut().zip(more).for_each(|(sum, more)| *sum += more);
     sums
 }
 
-/// The share on the diagonal; 1 of nothing.
+/// The share of accesses on the diagonal; 1 if there are no accesses.
 #[must_use]
 pub fn local_fraction(matrix: &Matrix) -> f64 {
     let local: u64 = matrix.iter().enumerate().map(|(node, row)| row[node]).sum();

@@ -5,13 +5,13 @@ use crate::view::json_of;
 use nodewise_report::{Report, Slice};
 use std::borrow::Cow;
 
-/// Entries that long lists keep, rather too many than too few.
+/// Lengths of long lists to try, the longest first.
 const KEPT: [usize; 3] = [2000, 500, 100];
-/// Letters that a text keeps.
+/// Number of characters that a text keeps.
 const LETTERS: usize = 300;
 
-/// The report itself where it takes no more than this many bytes, compressed. All figures that are left stay where
-/// they are in their lists.
+/// The report itself if its compressed size is at most `budget`, else a shortened copy. Lists lose entries at the end
+/// only, so that the indices of the remaining ones stay valid.
 #[must_use]
 pub fn truncated(report: &Report, budget: usize) -> Cow<'_, Report> {
     let fits = |report: &Report| size(&json_of(report)) <= budget;
@@ -56,7 +56,7 @@ fn keep(report: &mut Report, entries: usize) {
     }
 }
 
-/// At most this many slices: neighbours become one, weighted by accesses.
+/// Merges neighbouring slices, weighted by accesses, so that at most `entries` remain.
 fn joined(slices: &[Slice], entries: usize) -> Vec<Slice> {
     let join = |group: &[Slice]| {
         let accesses: u64 = group.iter().map(|s| s.accesses).sum();
@@ -68,7 +68,7 @@ fn joined(slices: &[Slice], entries: usize) -> Vec<Slice> {
                 sum / accesses as f64
             }
         };
-        // Whatever each slice weighs, all of them lie between the least and the largest.
+        // For any weights of the slices, their mean lies between the smallest and the largest bound.
         let ranges: Option<Vec<[f64; 2]>> = group.iter().map(|s| s.local_range).collect();
         let around = |ranges: Vec<[f64; 2]>| {
             let hull = |a: [f64; 2], b: [f64; 2]| [a[0].min(b[0]), a[1].max(b[1])];

@@ -25,7 +25,7 @@ pub struct Findings<'a> {
     pub folder: String,
     /// The profile without its access table.
     pub profile: &'a Profile,
-    /// The machine that is predicted for.
+    /// The machine for which times are predicted.
     pub machine: &'a Machine,
     /// Predicted costs, parallel to the mappings.
     pub simulation: &'a Simulation,
@@ -33,7 +33,7 @@ pub struct Findings<'a> {
     pub histogram: Histogram,
     /// The CPU and node of each thread.
     pub affinity: Affinity,
-    /// The mappings compared, the first is first-touch; parallel to the report's policies.
+    /// The mappings that are compared, first-touch first; parallel to the report's policies.
     pub mappings: Vec<Mapping>,
     /// The report on the profile.
     pub report: Report,
@@ -47,7 +47,7 @@ pub struct Findings<'a> {
     pub after: Placement,
 }
 
-/// One profile's documents. Beside the histogram it keeps a few bytes a page.
+/// The documents of one profile. Keeps a few bytes per page in addition to the histogram.
 #[derive(Debug)]
 pub struct View {
     folder: String,
@@ -56,7 +56,7 @@ pub struct View {
     strip: Strip,
     sums: Pyramid,
     threads: Pyramid,
-    /// Facts of the strip that do not depend on what a file leaves out.
+    /// Properties of the strip that are the same in a server and in a file.
     facts: Value,
     machine_json: Vec<u8>,
     threads_json: Vec<u8>,
@@ -129,7 +129,7 @@ impl View {
         &self.report
     }
 
-    /// Memory in use beside the histogram, bytes.
+    /// Memory in use in addition to the histogram, bytes.
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.pages.bytes() + self.sums.bytes() + self.threads.bytes()
@@ -141,7 +141,7 @@ impl View {
         self.strip.len()
     }
 
-    /// The coarsest level, at which one tile has all pages.
+    /// The coarsest level, at which a single tile holds all pages.
     #[must_use]
     pub fn coarsest(&self) -> u32 {
         coarsest(self.strip.len())
@@ -153,7 +153,7 @@ impl View {
         cells(self.strip.len(), level).div_ceil(CELLS).max(1)
     }
 
-    /// A document by its name without the profile's: `report.json`, `tile/0/3`.
+    /// A document by its name inside the profile: `report.json`, `tile/0/3`.
     #[must_use]
     pub fn document(&self, name: &str) -> Option<Cow<'_, [u8]>> {
         Some(match name {
@@ -176,7 +176,7 @@ impl View {
         })
     }
 
-    /// `strip.json` where `finest` is the finest level there is.
+    /// Makes `strip.json` if `finest` is the finest available level.
     #[must_use]
     pub(crate) fn strip_json(&self, finest: u32) -> Vec<u8> {
         let mut facts = self.facts.clone();
@@ -211,7 +211,7 @@ impl View {
         (index * CELLS).min(all)..((index + 1) * CELLS).min(all)
     }
 
-    /// The page at a position, counted from the first of its run.
+    /// The number of the page at a position, relative to the first page of its run.
     fn page_in_run(&self, position: usize) -> u32 {
         let index = self.strip.pages(position..position + 1).next().map(|p| p.start);
         let (Some(index), Some(run)) = (index, self.strip.run_at(position)) else {

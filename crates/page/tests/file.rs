@@ -1,4 +1,4 @@
-//! The page as one file: it asks nothing of the network, stays small, and no name gets out of its place.
+//! Tests the page as a single file: it uses no network, stays small, and names cannot break out of their context.
 
 mod sample;
 
@@ -74,7 +74,7 @@ fn hostile_names_stay_text() {
     }
 }
 
-/// Pseudo-random, the same each time.
+/// Pseudo-random numbers, the same in each run.
 fn noise(state: &mut u64) -> u64 {
     *state ^= *state << 13;
     *state ^= *state >> 7;

@@ -1,4 +1,4 @@
-//! What holds of the documents of any profile: they are sums over the histogram, nothing lost, nothing twice.
+//! Properties of the documents of any profile: they are sums over the histogram in which each page counts exactly once.
 
 mod sample;
 
@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 const POLICIES: &str = "first-touch,interleave,locality,random";
 
-/// Rows whose objects interleave page by page, or not.
+/// Rows whose objects interleave page by page if `interleaved` is set.
 fn rows(interleaved: bool) -> impl Strategy<Value = Vec<Access>> {
     let row = (0u32..5, 0u32..9, 0u64..2500, 1u32..40, 0u64..50, 0u64..50);
     let row = row.prop_map(move |(slice, thread, page, len, reads, writes)| Access {
@@ -77,7 +77,7 @@ proptest! {
     fn homes_of_single_pages_are_the_mappings_and_each_page_is_in_one_cell(rows in any_rows(), nodes in 1u32..5) {
         let made = made(rows, nodes);
         let strip = json(&made.view, "strip.json");
-        // Which page is at which position follows from the runs and the tiles' pages.
+        // The page at each position follows from the runs and from the tiles' pages.
         let offsets = level(&made.view, "tile", 0, "page");
         let mut positions = Vec::new();
         for run in strip["objects"].as_array().unwrap() {

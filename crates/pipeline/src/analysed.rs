@@ -13,10 +13,10 @@ use nodewise_report::{Findings, Report};
 use nodewise_simulation::{Moving, Parameters, Prediction, Simulation};
 use std::path::{Path, PathBuf};
 
-/// The default thread placement where sharing alone decides, and (`IN_ORDER`) where nothing is known.
+/// The default thread placement if only sharing is known, and (`IN_ORDER`) if nothing is known.
 const SHARING: &str = "sharing-aware";
 const IN_ORDER: &str = "compact";
-/// What everything is compared with.
+/// The baseline of all comparisons.
 const FIRST_TOUCH: &str = "first-touch";
 
 /// A profile with its metrics, predictions and advice.
@@ -25,17 +25,17 @@ pub struct Analysed {
     pub selected: Selected,
     /// The mappings compared; the first is first-touch.
     pub mappings: Vec<Mapping>,
-    /// Their predicted cost, in the same order.
+    /// Predicted costs of the mappings, in the same order.
     pub simulation: Simulation,
-    /// What it amounts to.
+    /// The report, with verdict and advice.
     pub report: Report,
     /// The objects of the report, in its order.
     pub objects: Vec<ObjectId>,
-    /// What policies note about their mappings.
+    /// Remarks of policies on their mappings.
     pub notes: Vec<String>,
 }
 
-/// A program as a shell finds it: one in this folder has a slash.
+/// A program as typed in a shell: one in the current folder needs a slash.
 fn typed(program: &Path) -> String {
     let text = program.display().to_string();
     match text.contains('/') {
@@ -45,28 +45,29 @@ fn typed(program: &Path) -> String {
 }
 
 impl Analysed {
-    /// Judges a profile with the policies of a comma-separated list; first-touch comes first, asked for or not. One
-    /// `balance:P` may be among them: the report then has the moves that it would make, with the limits that
-    /// `simulate` has by default, unless the profile has moves of its own. Alone, it is shown beside all policies.
+    /// Analyses a profile with the policies of a comma-separated list; first-touch comes first, whether it is listed or
+    /// not. The list may contain one `balance:P`. The report then has the moves that this policy would make, with the
+    /// default limits of `simulate`, unless the profile has recorded moves. If `balance:P` is the only entry, it is
+    /// compared with all policies.
     ///
     /// # Errors
-    /// As [`Selection::open`] and [`Selected::mappings`]; several policies that move pages; or the profile cannot be
-    /// read through.
+    /// Those of [`Selection::open`] and [`Selected::mappings`]; also if there are several policies that move pages, or
+    /// the profile cannot be read to its end.
     pub fn of(selection: &Selection, policies: &str) -> anyhow::Result<Self> {
         Ok(Self::read(selection, policies, false)?.0)
     }
 
-    /// What a page shows of a profile, and what policies note about their mappings.
+    /// The page's view of a profile, and the remarks of policies on their mappings.
     ///
     /// # Errors
-    /// As [`Analysed::of`].
+    /// Those of [`Analysed::of`].
     pub fn view(selection: &Selection, policies: &str) -> anyhow::Result<(View, Vec<String>)> {
         let (mut analysed, film) = Self::read(selection, policies, true)?;
         let notes = std::mem::take(&mut analysed.notes);
         Ok((analysed.shown(film.expect("asked for"))?, notes))
     }
 
-    /// With a film of the run, if that is asked for.
+    /// Analyses the profile, with a film of the run if `filmed` is set.
     fn read(selection: &Selection, policies: &str, filmed: bool) -> anyhow::Result<(Self, Option<Film>)> {
         let mut sums = Usage::default();
         let selected = selection.open_with(&mut [&mut sums])?;
@@ -82,7 +83,7 @@ impl Analysed {
         let mappings = with_baseline(&selected, mappings);
         let found = LaterPasses::of(&selected, &mappings, moving, sums, filmed, &parameters)?;
         let context = selected.context();
-        // The options of the next command that the user is offered.
+        // The options of the next command that the report suggests.
         let asked = Asked {
             profile: selected.reader.folder().display().to_string(),
             machine: selection.machine.clone(),
@@ -149,7 +150,7 @@ impl Analysed {
         }))
     }
 
-    /// Threads by a policy, and pages as another would have them then.
+    /// Places threads by the policy `threads`, and pages as `pages` would place them for these threads.
     fn placed(&self, threads: &str, pages: &Mapping) -> anyhow::Result<Placement> {
         let context = self.selected.context();
         let Context {
@@ -172,7 +173,7 @@ impl Analysed {
         Ok(Placement { affinity, mapping })
     }
 
-    /// What the verdict recommends, else the best of the others.
+    /// The mapping that the verdict recommends, else the best of the others.
     fn chosen(&self) -> &Mapping {
         let others = &self.mappings[1..];
         let policy = &self.report.verdict.policy;
@@ -187,7 +188,7 @@ impl Analysed {
     }
 }
 
-/// The one policy of a list that moves pages; where the profile has moves of its own none, and a note.
+/// The only policy of a list that moves pages; if the profile has recorded moves, `None`, and a remark.
 fn mover(
     selected: &Selected,
     list: &Split,
@@ -220,7 +221,7 @@ fn mover(
     })
 }
 
-/// Everything is compared with first-touch.
+/// Puts first-touch, the baseline, before the other mappings.
 fn with_baseline(selected: &Selected, mut mappings: Vec<Mapping>) -> Vec<Mapping> {
     let is_baseline = |m: &Mapping| m.policy == FIRST_TOUCH;
     let known = mappings

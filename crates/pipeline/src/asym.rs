@@ -6,26 +6,29 @@ use nodewise_machine::{Machine, NodeId};
 use nodewise_placement::{Mapping, Placements, VirtualNodes, virtual_affinity};
 use nodewise_simulation::{Choice, Moving, Parameters, Spread, survey};
 
-/// Beyond this many placements only some are predicted.
+/// If there are more placements than this, only a random sample is predicted.
 pub const MOST: usize = 10_000;
-/// This many of them, drawn.
+/// Size of that sample.
 pub const DRAWN: usize = 2_000;
 
-/// The thread policy of that name.
+/// Name of the thread policy.
 pub const ASYM: &str = "asym";
 
-/// A program that has no nodes yet, and those there are.
+/// A program on virtual nodes, and the real nodes that it may use.
 pub struct Asym {
-    /// The machine; what is selected has virtual nodes instead.
+    /// The real machine; the selection has virtual nodes instead.
     pub machine: Machine,
     /// Threads on virtual nodes.
     pub threads: VirtualNodes,
-    /// The ways to choose real ones.
+    /// The possible assignments of real to virtual nodes.
     pub placements: Placements,
 }
 
-/// The number of each thread, and on which virtual node those numbers are.
-pub fn dealt(selected: &Selected, folded: Option<u32>) -> anyhow::Result<(Vec<u32>, VirtualNodes)> {
+/// The number of each thread, and the virtual node of each of these numbers.
+pub fn assign_virtual_nodes(
+    selected: &Selected,
+    folded: Option<u32>,
+) -> anyhow::Result<(Vec<u32>, VirtualNodes)> {
     let machine = &selected.machine;
     Ok(match folded {
         Some(cpus) => {
@@ -41,10 +44,10 @@ pub fn dealt(selected: &Selected, folded: Option<u32>) -> anyhow::Result<(Vec<u3
 }
 
 impl Asym {
-    /// Puts what is selected on virtual nodes: threads by number, or `folded` to fewer.
-    pub fn enter(selected: &mut Selected, folded: Option<u32>) -> anyhow::Result<Self> {
+    /// Puts the selection on virtual nodes: threads by number, or `folded` onto fewer CPUs.
+    pub fn to_virtual(selected: &mut Selected, folded: Option<u32>) -> anyhow::Result<Self> {
         let machine = selected.machine.clone();
-        let (groups, threads) = dealt(selected, folded)?;
+        let (groups, threads) = assign_virtual_nodes(selected, folded)?;
         let placements = threads.placements(&machine, MOST, DRAWN)?;
         selected.machine = VirtualNodes::machine(&machine, &placements.all[placements.by_bandwidth]);
         selected.affinity = virtual_affinity(ASYM, &groups, &threads.of, &selected.machine);
@@ -55,7 +58,7 @@ impl Asym {
         })
     }
 
-    /// Every policy on every placement.
+    /// Predicts every policy on every placement.
     pub fn survey(
         &self,
         selected: &Selected,
@@ -79,8 +82,8 @@ impl Asym {
         &self.placements.all[Spread::of(&choice.seconds).least.0]
     }
 
-    /// Virtual nodes become real again: the affinity, and a mapping's pages.
-    pub fn leave(&self, selected: &mut Selected, mapping: &mut Mapping, nodes: &[NodeId]) {
+    /// Replaces virtual nodes by real ones, in the affinity and in a mapping's pages.
+    pub fn to_real(&self, selected: &mut Selected, mapping: &mut Mapping, nodes: &[NodeId]) {
         selected.affinity = self
             .threads
             .affinity(ASYM, selected.profile(), &self.machine, nodes);

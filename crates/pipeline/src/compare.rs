@@ -27,44 +27,44 @@ use std::path::PathBuf;
 /// The parameters of a comparison.
 #[derive(Clone, Debug)]
 pub struct Question {
-    /// The profile; which machine is asked for apart.
+    /// The profile; the machine in it is replaced by the one of each comparison.
     pub selection: Selection,
-    /// Profiles of further programs, which run at the same time, each on nodes of its own.
+    /// Profiles of further programs that run at the same time, each on nodes of its own.
     pub more: Vec<PathBuf>,
     /// With several programs: restart each that ends until all have ended once.
     pub repeat: bool,
     /// Policies to compare, comma-separated.
     pub policy: String,
-    /// On how many CPUs: one number for all programs, or one for each; empty: as many as were recorded.
+    /// The number of CPUs: one number for all programs, or one for each; empty for the recorded number.
     pub threads: Vec<u32>,
-    /// What holds for policies that move pages.
+    /// Parameters of policies that move pages.
     pub limits: Limits,
-    /// The ratio of remote to local latency to assume.
+    /// The ratio of remote to local latency that replaces the machine's.
     pub latency_ratio: Option<f64>,
     /// Which of the recorded accesses reach memory.
     pub traffic: Traffic,
-    /// Compute time on the machine's cores over that on the recording host's.
+    /// Compute time on the machine's cores, relative to the recording host's.
     pub core_factor: f64,
-    /// What policies that move pages count.
+    /// The accesses that policies which move pages count.
     pub counted: Traffic,
-    /// Misses that a CPU has in flight, if they are not to have their range.
+    /// Number of misses that a CPU has in flight; `None` for the model's range.
     pub misses_in_flight: Option<f64>,
-    /// The one policy that moves pages is to be drawn.
+    /// Whether to draw the only policy that moves pages.
     pub trace: bool,
-    /// JSON lists every move.
+    /// Whether the JSON lists every move.
     pub moves: bool,
 }
 
 impl Question {
-    /// One program on this machine.
+    /// Compares policies for one program on this machine.
     ///
     /// # Errors
-    /// What is asked for cannot be opened, placed or predicted.
+    /// If the profile, the machine or a policy is unknown or cannot be used, or the prediction fails.
     pub fn compare(&self, machine: &str) -> anyhow::Result<Comparison> {
         let mut selected = self.open(machine)?;
         let parameters = self.parameters();
         let asym = match self.selection.affinity.as_str() {
-            ASYM => Some(Asym::enter(&mut selected, self.threads_of(0, 1)?)?),
+            ASYM => Some(Asym::to_virtual(&mut selected, self.threads_of(0, 1)?)?),
             _ => None,
         };
         let list = self.list();
@@ -103,31 +103,33 @@ impl Question {
         })
     }
 
-    /// All programs at once on this machine, each on nodes of its own (AsymSched, Figures 6 and 7).
+    /// Compares policies for all programs at once on this machine, each program on nodes of its own (AsymSched, Figures
+    /// 6 and 7).
     ///
     /// # Errors
-    /// As [`Question::compare`]; or a question that is about one program only.
+    /// Those of [`Question::compare`]; also if the question is about one program only.
     pub fn together(&self, machine: &str) -> anyhow::Result<Together> {
         several::predict(self, machine)
     }
 
-    /// One program or several whose threads and pages are moved while they run, as `balance --move-threads` does.
+    /// Simulates one or several programs whose threads and pages are moved while they run, as by `balance
+    /// --move-threads`.
     ///
     /// # Errors
-    /// As [`Question::compare`].
+    /// Those of [`Question::compare`].
     pub fn online(&self, machine: &str, starts: &Starts) -> anyhow::Result<Online> {
         online::predict(self, machine, starts)
     }
 
-    /// How much `policy`, which moves pages, depends on each of its parameters on this machine.
+    /// Predicts how `policy`, which moves pages, depends on each of its parameters on this machine.
     ///
     /// # Errors
-    /// As [`Question::compare`].
+    /// Those of [`Question::compare`].
     pub fn sweep(&self, policy: &str, machine: &str) -> anyhow::Result<Sweep> {
         sweep::sweep(policy, &self.limits, &self.open(machine)?, &self.parameters())
     }
 
-    /// The profile on a machine whose remote memory may be nearer or farther than it is.
+    /// Opens the profile on a machine whose remote latency may be replaced.
     fn open(&self, machine: &str) -> anyhow::Result<Selected> {
         let selection = Selection {
             machine: machine.to_owned(),
@@ -157,7 +159,7 @@ impl Question {
         }
     }
 
-    /// What pages start from comes first, asked for or not.
+    /// The list of policies, with the pages' initial placement first, whether it is listed or not.
     fn list(&self) -> moving::Split {
         moving::split(&format!("{},{}", self.limits.start, self.policy))
     }
@@ -175,22 +177,22 @@ impl Question {
     }
 }
 
-/// One program's policies on one machine.
+/// The policies for one program on one machine.
 pub struct Comparison {
     machine: Machine,
     page_size: u64,
-    /// The prediction of each policy; what pages start from comes first.
+    /// The prediction of each policy; the pages' initial placement comes first.
     pub simulation: Simulation,
-    /// What the choice of nodes is worth, where there was one.
+    /// The effect of the choice of nodes, if there was a choice.
     node_choices: Option<NodeChoices>,
-    /// Pages through time under the policy that moves them, SVG, if [`Question::trace`] is set.
+    /// SVG picture of pages over time under the policy that moves them, if [`Question::trace`] is set.
     pub picture: Option<String>,
-    /// What policies note about their mappings.
+    /// Remarks of policies on their mappings.
     pub notes: Vec<String>,
 }
 
 impl Comparison {
-    /// For people: one table, best first.
+    /// One table for people, the best policy first.
     #[must_use]
     pub fn text(&self) -> String {
         let node_choices = self

@@ -1,4 +1,4 @@
-//! Folds a profile onto fewer CPUs than it has threads: neighbouring threads become one.
+//! Folds a profile onto fewer CPUs than it has threads: neighbouring threads are merged into one.
 
 use crate::selection::{Files, Selected};
 use anyhow::bail;
@@ -6,7 +6,7 @@ use nodewise_analysis::{Affinity, Entry, Histogram, thread_numbers};
 use nodewise_placement::thread_policy;
 use nodewise_profile::{Profile, Thread, ThreadId};
 
-/// What a few threads do, each of which stands for equally many neighbours of the recording.
+/// A profile with fewer threads, each of which stands for about the same number of neighbouring recorded threads.
 pub struct Folded {
     pub profile: Profile,
     pub histogram: Histogram,
@@ -37,7 +37,7 @@ pub fn fewer(selected: &Selected, cpus: u32) -> anyhow::Result<Folded> {
     })
 }
 
-/// The affinity that `policy` gives them.
+/// The affinity that `policy` gives the recorded threads if it places the folded ones.
 pub fn folded(selected: &Selected, policy: &str, cpus: u32) -> anyhow::Result<Affinity> {
     let Folded {
         profile,
@@ -52,7 +52,7 @@ pub fn folded(selected: &Selected, policy: &str, cpus: u32) -> anyhow::Result<Af
     })
 }
 
-/// The histogram of groups of threads.
+/// The histogram with groups of threads in place of threads.
 fn regrouped(histogram: &Histogram, groups: &[u32], count: usize) -> Histogram {
     let mut out = Histogram::empty(count, histogram.shift);
     for page in histogram.iter() {

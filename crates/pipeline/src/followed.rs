@@ -1,4 +1,4 @@
-//! Polls a profile that may still be being written.
+//! Polls a profile that may still be written.
 
 use crate::selection::Selection;
 use nodewise_input::shell_word;
@@ -7,54 +7,55 @@ use std::fs::Metadata;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
-/// A recorder leaves what it knows at a fiftieth of its time: who has not for so long is gone.
+/// Age from which an unfinished recording counts as abandoned. A running recorder writes checkpoints more often than
+/// this, although they take at most a fiftieth of a CPU.
 const GONE: Duration = Duration::from_secs(120);
 
-/// Between two looks at a profile.
+/// Pause between two checks of a profile.
 pub const PAUSE: Duration = Duration::from_millis(500);
-/// Reading takes a quarter of the time at most.
+/// Pause after reading, as a multiple of the reading time: reading takes at most a quarter of the time.
 const SPARE: u32 = 3;
 
-/// How long not to look again, after a look that began then.
+/// The pause after a check that began at `began`.
 #[must_use]
 pub fn pause_after(began: Instant) -> Duration {
     PAUSE.max(began.elapsed() * SPARE)
 }
 
-/// A profile's folder, and how it is read.
+/// The folder of a profile, and the function that reads it.
 pub struct Followed<T> {
     folder: PathBuf,
     read: Box<dyn Fn() -> anyhow::Result<T> + Send>,
-    /// The manifest that was read last.
+    /// Stamp of the manifest that was read last.
     seen: Option<Stamp>,
-    /// It has been read once.
+    /// Whether the profile has been read at least once.
     known: bool,
 }
 
-/// A manifest is replaced whole.
+/// Identifies a version of the manifest, which is always replaced as a whole.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Stamp {
     bytes: u64,
     modified: SystemTime,
 }
 
-/// What a look at it finds.
+/// The result of a check.
 pub enum Look<T> {
-    /// What was there before.
+    /// The profile has not changed.
     Same,
-    /// Nothing to show yet: why.
+    /// There is nothing to show yet; the text says why.
     Waits(String),
-    /// It changed; this was read.
+    /// The profile has changed; this was read.
     New(T),
-    /// It cannot be read: why.
+    /// The profile cannot be read.
     Failed(anyhow::Error),
 }
 
 impl<T> Followed<T> {
-    /// The folder that the selection means, or one that is becoming a profile. `read` is given it.
+    /// Follows the selected profile, or a folder that is going to be one. `read` gets the selection with this folder.
     ///
     /// # Errors
-    /// There is neither.
+    /// If there is neither.
     pub fn new(
         selection: &Selection,
         read: impl Fn(&Selection) -> anyhow::Result<T> + Send + 'static,
@@ -67,7 +68,7 @@ impl<T> Followed<T> {
         Ok(Self::beginning(selection, folder, read))
     }
 
-    /// A folder where a profile will be.
+    /// Follows a folder in which a profile will be written.
     #[must_use]
     pub fn beginning(
         selection: &Selection,
@@ -86,7 +87,7 @@ impl<T> Followed<T> {
         }
     }
 
-    /// Whether more data is to be expected: the recording is unfinished, and a recorder is at work.
+    /// Whether more data is expected: the recording is unfinished, and its recorder is still active.
     #[must_use]
     pub fn live(&self) -> bool {
         let fresh = |modified: SystemTime| modified.elapsed().is_ok_and(|age| age < GONE);
@@ -97,7 +98,7 @@ impl<T> Followed<T> {
         }
     }
 
-    /// When what the recorder has yet to work up last grew.
+    /// The latest modification of raw data that the recorder has not processed yet.
     fn recorded_last(&self) -> Option<SystemTime> {
         let raw = self.folder.join("raw");
         let files = std::fs::read_dir(&raw).ok()?.flatten();
@@ -111,7 +112,7 @@ impl<T> Followed<T> {
         &self.folder
     }
 
-    /// Reads it if it has changed.
+    /// Reads the profile if it has changed.
     pub fn look(&mut self) -> Look<T> {
         let stamp = self.stamp();
         if stamp.is_none() && !self.known {
@@ -125,7 +126,7 @@ impl<T> Followed<T> {
                 (self.seen, self.known) = (stamp, true);
                 Look::New(read)
             }
-            // It was replaced under our hands: the next look finds it whole.
+            // The profile was replaced while it was read; the next check reads the new one.
             Err(_) if self.stamp() != stamp => Look::Same,
             Err(_) if !self.known && self.live() => {
                 self.seen = stamp;
@@ -138,7 +139,7 @@ impl<T> Followed<T> {
         }
     }
 
-    /// Who counts by itself leaves nothing else before its end.
+    /// Why there is nothing to read yet. A program that counts by itself leaves only raw data until it ends.
     fn nothing_yet(&self) -> String {
         let folder = self.folder.display();
         match self.folder.join("raw").is_dir() {

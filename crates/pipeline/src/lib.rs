@@ -1,11 +1,11 @@
 //! The pipeline from a profile to metrics, predictions and advice.
 //!
-//! **Purpose.** Joins the crates below in the order in which every command needs them: a [`Selection`] says which
-//! profile on which machine, [`Selected`] has read it, [`Analysed`] has judged it (what `report`, `serve` and `top`
-//! show), [`compare`] predicts policies side by side (`simulate`). [`Followed`] does so again while a profile grows.
+//! **Purpose.** Joins the crates below in the order in which every command needs them: a [`Selection`] names a profile
+//! and a machine, [`Selected`] is the profile opened on that machine, [`Analysed`] adds predictions and advice (which
+//! `report`, `serve` and `top` show), and [`compare`] predicts several policies (`simulate`). [`Followed`] repeats this
+//! while a profile grows.
 //!
-//! **Constraints.** Nothing here reads arguments or writes to a terminal: what there is to say besides a result is in
-//! its `notes`.
+//! **Constraints.** Nothing here reads arguments or writes to a terminal: remarks on a result are in its `notes`.
 //!
 //! **Non-goals.** Measuring, deciding and predicting: see the crates below.
 

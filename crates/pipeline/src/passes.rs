@@ -16,25 +16,25 @@ use nodewise_simulation::{Moving, Parameters, Prediction, Simulation, Simulation
 
 /// Results of the passes after the first.
 pub(crate) struct LaterPasses {
-    /// The predicted cost of each mapping, and of what was moved while it ran.
+    /// The predicted cost of each mapping, and of the recorded moves.
     pub simulation: Simulation,
-    /// The policy that moves pages, if one was asked for.
+    /// The prediction of the policy that moves pages, if one was requested.
     pub moving: Option<Prediction>,
     /// How regions divide objects.
     pub usage: Usage,
-    /// What loops that match their data would gain, where they do not.
+    /// The predicted gain of matching loops, if loops do not match their data.
     pub matched: Option<Matched>,
-    /// What samples say, where accesses are samples.
+    /// Estimates from samples, if accesses are samples.
     pub samples: Option<Samples>,
-    /// The run in slices under the first mapping.
+    /// The metrics of each slice under the first mapping.
     pub timeline: Timeline,
-    /// The run as the page shows it, if that was asked for.
+    /// The film of the run, if it was requested.
     pub film: Option<Film>,
 }
 
 impl LaterPasses {
-    /// Of mappings the first of which is first-touch; `moving`: a policy that moves pages from there; `sums` are those of
-    /// the first pass.
+    /// Makes the later passes. The first of the mappings is first-touch; `moving` is a policy that moves pages,
+    /// starting from it; `sums` are those of the first pass.
     pub fn of(
         selected: &Selected,
         mappings: &[Mapping],
@@ -52,7 +52,7 @@ impl LaterPasses {
         } = context;
         let (homes, nodes) = (&mappings[0].nodes, machine.node_count());
         let mut simulating = SimulationVisitor::new(&context, mappings, replayed(&context), parameters);
-        // Apart from the mappings: advice is about what `map` and `run` can place.
+        // The policy that moves pages is kept apart from the mappings: advice is about what `map` and `run` can place.
         let mut moving =
             moving.map(|m| SimulationVisitor::new(&context, &mappings[..1], vec![m], parameters));
         let mut maps = sums.maps(profile, histogram);
@@ -79,7 +79,7 @@ impl LaterPasses {
     }
 }
 
-/// What was moved while it ran, where it is known which nodes threads were on.
+/// A policy that repeats the recorded moves, if it is known on which nodes threads ran.
 fn replayed(context: &Context<'_>) -> Vec<Moving> {
     let migrations = &context.profile.migrations;
     match context.affinity.name == "recorded" && !migrations.is_empty() {

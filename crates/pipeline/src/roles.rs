@@ -1,4 +1,4 @@
-//! Compares a profile with other recordings of the same command: who took which part.
+//! Compares a profile with other recordings of the same command: which thread took which part of the work.
 
 use anyhow::ensure;
 use nodewise_analysis::{Histogram, taken};
@@ -6,10 +6,10 @@ use nodewise_profile::{TakenPart, Thread};
 use nodewise_store::Reader;
 use std::path::{Path, PathBuf};
 
-/// Who took which part of a recorded run in others.
+/// The parts of a recorded run that threads took in other runs.
 ///
 /// # Errors
-/// A profile cannot be read, is of another program or of another number of threads, or consists of samples.
+/// If a profile cannot be read, is of another program or of another number of threads, or consists of samples.
 pub fn compared(reader: &Reader, others: &[PathBuf]) -> anyhow::Result<Vec<TakenPart>> {
     let histogram = base_pages(reader)?;
     let mut rows = Vec::new();

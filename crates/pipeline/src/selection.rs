@@ -15,27 +15,28 @@ use nodewise_store::Reader;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Which profile, on which machine.
+/// A profile and a machine, as the user named them.
 #[derive(Clone, Debug)]
 pub struct Selection {
-    /// Profile directory, or one that holds profiles: then the latest; `None`: the latest here.
+    /// A profile directory, or a directory with profiles, of which the latest is used; `None` for the latest in the
+    /// current directory.
     pub profile: Option<PathBuf>,
     /// A shipped machine's name, a machine file, or `this`.
     pub machine: String,
-    /// The thread placement policy, as written.
+    /// The thread placement policy, as the user wrote it.
     pub affinity: String,
-    /// Page size of decisions, as a shift over base pages.
+    /// The page size for placement decisions, as a shift over base pages.
     pub page_size: u32,
-    /// Other recordings of the same command, compared with this one by who took which part; none: those that the profile
-    /// has been compared with already.
+    /// Other recordings of the same command, to be compared with this one by the parts that threads take; if empty,
+    /// those with which the profile was compared earlier.
     pub other_runs: Vec<PathBuf>,
-    /// The program's build that does not count, for commands that are said.
+    /// The program's build without counting, for commands that are suggested.
     pub plain: Option<PathBuf>,
-    /// CPU time of a plain run of the same work, if it was measured; then the cost of recording is not assumed.
+    /// CPU time of a plain run of the same work, if it was measured; without it, the cost of recording is assumed.
     pub plain_cpu: Option<Duration>,
 }
 
-/// Why a profile without accesses is no use, and the remedy. A recorder that ends takes `raw` away.
+/// Why a profile without accesses cannot be used, and the remedy. A recorder that ends normally removes `raw`.
 fn empty(folder: &Path, observer: Observer) -> String {
     let folder_name = folder.display();
     if folder.join("raw").is_dir() {
@@ -48,7 +49,7 @@ fn empty(folder: &Path, observer: Observer) -> String {
     }
 }
 
-/// A profile opened as the arguments say.
+/// A profile opened on a machine.
 pub struct Selected {
     /// The profile's small tables, and its accesses as a stream.
     pub reader: Reader,
@@ -56,12 +57,12 @@ pub struct Selected {
     pub histogram: Histogram,
     /// The CPU and node of each thread.
     pub affinity: Affinity,
-    /// The machine that is predicted for.
+    /// The machine for which times are predicted.
     pub machine: Machine,
 }
 
 impl Selection {
-    /// The model's parameters: all that is not known has its whole range.
+    /// The model's parameters; unknown ones have their whole range.
     #[must_use]
     pub fn parameters(&self) -> Parameters {
         Parameters {
@@ -70,15 +71,15 @@ impl Selection {
         }
     }
 
-    /// Opens the profile and reads it through once.
+    /// Opens the profile and reads it once to its end.
     ///
     /// # Errors
-    /// No such profile, machine or thread policy; or a profile without accesses.
+    /// If there is no such profile, machine or thread policy, or the profile has no accesses.
     pub fn open(&self) -> anyhow::Result<Selected> {
         self.open_with(&mut [])
     }
 
-    /// As [`Selection::open`], in the same pass as others who need no page numbers.
+    /// [`Selection::open`], in the same pass as other visitors, which must not need page indices.
     pub(crate) fn open_with(&self, others: &mut [&mut dyn Visitor]) -> anyhow::Result<Selected> {
         let machine = self.machine()?;
         let mut reader = self.reader()?;
@@ -105,18 +106,18 @@ impl Selection {
         })
     }
 
-    /// The machine alone.
+    /// The machine.
     ///
     /// # Errors
-    /// No such machine.
+    /// If there is no such machine.
     pub fn machine(&self) -> anyhow::Result<Machine> {
         Ok(Machine::load(&self.machine)?)
     }
 
-    /// The profile alone.
+    /// The profile.
     ///
     /// # Errors
-    /// No such profile.
+    /// If there is no such profile.
     pub fn reader(&self) -> anyhow::Result<Reader> {
         let folder = nodewise_store::latest(self.profile.as_deref().unwrap_or(Path::new(".")))?;
         Ok(Reader::open(&folder)?)
@@ -130,7 +131,7 @@ impl Selected {
         self.reader.profile()
     }
 
-    /// What policies look at.
+    /// The input of placement policies.
     #[must_use]
     pub fn context(&self) -> Context<'_> {
         let Self {
@@ -147,18 +148,18 @@ impl Selected {
         }
     }
 
-    /// The policies of a comma-separated list, in its order; `all` is every one worth comparing.
+    /// The policies of a comma-separated list, in its order; `all` stands for all policies that are worth comparing.
     ///
     /// # Errors
-    /// No such policy.
+    /// If there is no such policy.
     pub fn policies(&self, list: &str) -> anyhow::Result<Vec<Box<dyn PagePolicy>>> {
         Ok(page_policies(list, &self.machine, &Files)?)
     }
 
-    /// The mapping of each policy of a list, and what policies note about them.
+    /// The mapping of each policy of a list, and the policies' remarks on them.
     ///
     /// # Errors
-    /// No such policy, or one that cannot place this profile.
+    /// If there is no such policy, or one of them cannot place this profile.
     pub fn mappings(&self, list: &str) -> anyhow::Result<(Vec<Mapping>, Vec<String>)> {
         let context = self.context();
         let policies = self.policies(list)?;
@@ -170,14 +171,14 @@ impl Selected {
         ))
     }
 
-    /// Where the kernel's default puts each page.
+    /// The node of each page under the kernel's default placement.
     #[must_use]
     pub fn first_touch(&self) -> Vec<NodeId> {
         self.context().first_touch()
     }
 }
 
-/// Files and shared libraries, for policies that are not built in.
+/// Reads files and shared libraries for policies that are not built in.
 pub struct Files;
 
 impl Outside for Files {
@@ -194,7 +195,7 @@ impl Outside for Files {
     }
 }
 
-/// Lays a context out as the C interface has it.
+/// Converts a context to the C interface's form, and returns the plug-in's placement.
 fn ask(plugin: &Plugin, context: &Context<'_>) -> Result<Vec<u32>, String> {
     let Context {
         histogram,

@@ -1,8 +1,8 @@
-//! The large table, accesses, and the two tables keyed by time: first touches and slices.
+//! The largest table, accesses, and the two tables keyed by time: first touches and slices.
 
 use crate::{ObjectId, PageNumber, RegionId, SiteId, SliceId, ThreadId};
 
-/// One row: what one thread did to a run of pages in one slice and region.
+/// One row: the accesses of one thread to a run of pages in one slice and one region.
 ///
 /// The counts are **per page**: each of the `len` pages starting at `page` has exactly these
 /// counts, so a row stands for `len * (reads + writes)` accesses. Runs never cross objects.
@@ -43,7 +43,7 @@ impl Access {
     }
 }
 
-/// Who first touched a run of pages.
+/// The first touch of a run of pages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FirstTouch {
     /// First page of the run.
@@ -54,11 +54,11 @@ pub struct FirstTouch {
     pub object: ObjectId,
     /// The thread that touched the page first.
     pub thread: ThreadId,
-    /// The code that did it.
+    /// The code that touched them.
     pub site: SiteId,
-    /// The slice it happened in.
+    /// The slice of the touch.
     pub slice: SliceId,
-    /// The region it happened in.
+    /// The region of the touch.
     pub region: RegionId,
 }
 
@@ -71,20 +71,20 @@ pub struct Slice {
     pub end_ns: u64,
 }
 
-/// Anything that can stream a profile's accesses.
+/// A source that can stream a profile's accesses.
 pub trait AccessSource {
     /// What can go wrong while reading.
     type Error: std::error::Error + Send + Sync + 'static;
 
-    /// Calls `visit` with consecutive batches; slices ascend over the whole stream, and within one
-    /// slice rows ascend by page.
+    /// Calls `visit` with consecutive batches of rows. Slices ascend over the whole stream; within a slice, rows ascend
+    /// by page.
     ///
     /// # Errors
-    /// When the source cannot be read to its end.
+    /// If the source cannot be read to its end.
     fn visit(&self, visit: &mut dyn FnMut(&[Access])) -> Result<(), Self::Error>;
 }
 
-/// Accesses held in memory: tests and synthetic profiles.
+/// Accesses held in memory, for tests and synthetic profiles.
 #[derive(Clone, Debug, Default)]
 pub struct InMemory(Vec<Access>);
 

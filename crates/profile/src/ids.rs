@@ -2,7 +2,7 @@
 
 /// Base-2 logarithm of [`BASE_PAGE_SIZE`].
 pub const BASE_PAGE_SHIFT: u32 = 12;
-/// Size in bytes of the page that profiles count in, whatever the kernel's page size was.
+/// Size in bytes of the pages that profiles count, whatever the kernel's page size was.
 pub const BASE_PAGE_SIZE: u64 = 1 << BASE_PAGE_SHIFT;
 
 macro_rules! table_index {
@@ -59,7 +59,7 @@ impl PageNumber {
         Self((u64::from(process) << Self::PROCESS_SHIFT) | (address >> BASE_PAGE_SHIFT))
     }
 
-    /// The page number inside the process: equations 6 and 8 of Diener et al. use it.
+    /// The page number inside the process, as used in equations 6 and 8 of Diener et al.
     #[must_use]
     pub fn virtual_number(self) -> u64 {
         self.0 & ((1 << Self::PROCESS_SHIFT) - 1)
@@ -77,7 +77,7 @@ impl PageNumber {
         Self(self.0 + n)
     }
 
-    /// The page that begins the enclosing page of `1 << shift` base pages (9 for 2 MiB).
+    /// The first base page of the enclosing page of `1 << shift` base pages (9 for 2 MiB).
     #[must_use]
     pub fn align_down(self, shift: u32) -> Self {
         Self(self.0 >> shift << shift)

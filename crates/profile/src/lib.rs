@@ -7,8 +7,8 @@
 //! is the identifier; the one large table, the accesses, is streamed ([`AccessSource`]) and never
 //! required to fit in memory.
 //!
-//! **Non-goals.** Storage (see `nodewise-store`), metrics (see `nodewise-analysis`), and anything
-//! that needs a machine: a profile knows threads and pages; of nodes, only those that recorded moves name.
+//! **Non-goals.** Storage (see `nodewise-store`), metrics (see `nodewise-analysis`), and anything that needs a machine:
+//! a profile contains threads and pages, and nodes only in recorded moves.
 #![forbid(unsafe_code)]
 
 mod access;
@@ -25,7 +25,7 @@ pub use ids::{BASE_PAGE_SHIFT, BASE_PAGE_SIZE, ObjectId, PageNumber, RegionId, S
 pub use meta::{Coverage, FORMAT_VERSION, Meta, Observer};
 pub use migration::{Migration, MoveKind, Mover};
 pub use object::{Frame, Object, ObjectKind, Region, RegionKind, Schedule, Site};
-pub use roles::{TakenPart, Ticket};
+pub use roles::{CounterUse, TakenPart};
 pub use sampling::Sampling;
 pub use thread::Thread;
 
@@ -34,7 +34,7 @@ pub use thread::Thread;
 pub struct Profile {
     /// How, when and on what the profile was made.
     pub meta: Meta,
-    /// Memory objects, by [`ObjectId`]. Entry 0 has all pages without a known owner.
+    /// Memory objects, by [`ObjectId`]. Entry 0 stands for all pages without a known object.
     pub objects: Vec<Object>,
     /// Threads, process by process in order of creation, by [`ThreadId`].
     pub threads: Vec<Thread>,
@@ -48,10 +48,10 @@ pub struct Profile {
     pub first_touches: Vec<FirstTouch>,
     /// Pages that moved while the program ran, ascending by time.
     pub migrations: Vec<Migration>,
-    /// Who took which part in other runs of the same command, ascending; empty where only one run was recorded.
+    /// Which thread took which part in other runs of the same command, ascending; empty if only one run was recorded.
     pub taken: Vec<TakenPart>,
-    /// Which threads took numbers from shared counters, and where, ascending by site and thread.
-    pub tickets: Vec<Ticket>,
+    /// Threads that took numbers from shared counters, and the code that did so; ascending by site and thread.
+    pub tickets: Vec<CounterUse>,
 }
 
 impl Profile {

@@ -11,7 +11,7 @@ pub enum Observer {
     /// Compiler instrumentation; counts are exact.
     #[default]
     Instrument,
-    /// Emulation of the unmodified program; counts are exact and include libraries, times are meaningless.
+    /// Emulation of the unmodified program; counts are exact and include libraries, times have no meaning.
     Emulate,
     /// NUMA hint faults of the kernel's balancing; samples of pages, not counts of accesses.
     Faults,
@@ -39,47 +39,47 @@ impl Observer {
             .find(|o| o.name() == name)
     }
 
-    /// Whether counts are samples: which nodes use a page is known within an interval, how intensely is not.
+    /// Whether counts are samples: these show which nodes use a page, within an interval, but not how intensely.
     #[must_use]
     pub fn is_sampled(self) -> bool {
         self == Self::Faults
     }
 }
 
-/// The share of CPU time that ran where accesses are counted; all shares sum to 1.
+/// Shares of CPU time by whether accesses were counted there; they sum to 1.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Coverage {
-    /// Samples the shares rest on; 0 means sampling was not permitted and the shares mean nothing.
+    /// Number of samples behind the shares; 0 if sampling was not permitted, and the shares then have no meaning.
     pub samples: u64,
-    /// Instrumented code, with its inlined counters and our runtime.
+    /// Instrumented code, including its inlined counters and our runtime.
     pub instrumented: f64,
     /// Threading runtimes: waiting and scheduling.
     pub waiting: f64,
-    /// Code that is not instrumented: accesses there are missed.
+    /// Code without instrumentation, whose accesses are missed.
     pub missed: f64,
     /// The kernel on behalf of the program.
     pub kernel: f64,
-    /// Counting, a part of `instrumented`: our runtime, and instructions that the compiler pass inserted. `None` where
-    /// line information is missing, which tells these apart from the program's own.
+    /// The part of `instrumented` that is counting: our runtime, and instructions that the compiler pass inserted.
+    /// `None` without line information, which is needed to tell these from the program's own.
     pub counting: Option<f64>,
     /// The largest contributors to `missed`: module name and share.
     pub missed_modules: Vec<(String, f64)>,
 }
 
 impl Coverage {
-    /// Samples of the program's own code below which a share would be a guess.
+    /// With fewer samples of the program's own code than this, no share is given.
     pub const FEW: f64 = 20.0;
 
-    /// The share of the program's own user-mode work (waiting and kernel apart) that was counted:
-    /// the one figure to print. `None` when sampling was not permitted, or the run was too short.
+    /// The share of the program's own user-mode work (without waiting and the kernel) that was counted: the one figure
+    /// to print. `None` if sampling was not permitted, or the run was too short.
     #[must_use]
     pub fn share(&self) -> Option<f64> {
         let own = self.instrumented + self.missed;
         (self.own_samples() >= Self::FEW).then(|| self.instrumented / own)
     }
 
-    /// The share of the program's own user-mode work that went into counting, in line and in the runtime. `None` where
-    /// that is not known, as for [`Self::share`].
+    /// The share of the program's own user-mode work that was spent on counting, in inlined code and in the runtime.
+    /// `None` if it is not known, as with [`Self::share`].
     #[must_use]
     pub fn counting_share(&self) -> Option<f64> {
         let own = self.instrumented + self.missed;
@@ -87,7 +87,7 @@ impl Coverage {
         Some((counting / own).clamp(0.0, 1.0))
     }
 
-    /// Samples that fell into the program's own code, counted or not.
+    /// Number of samples in the program's own code, counted or not.
     #[must_use]
     pub fn own_samples(&self) -> f64 {
         (self.instrumented + self.missed) * self.samples as f64
@@ -126,31 +126,31 @@ pub struct Meta {
     pub wall_ns: u64,
     /// Wall time of the plain build on the same host, nanoseconds, if it was measured.
     pub plain_wall_ns: Option<u64>,
-    /// CPU time of the plain build's own work on the same host, waiting in the threading runtime apart, when it was
-    /// measured, nanoseconds.
+    /// CPU time of the plain build's own work on the same host, without waiting in the threading runtime, nanoseconds,
+    /// if it was measured.
     pub plain_cpu_ns: Option<u64>,
-    /// The plain build, as it was named when it was timed.
+    /// The plain build that was timed, as the user named it.
     pub plain_program: Option<String>,
-    /// How slices were cut, as given: `1s`, `accesses:1000000`, `region`.
+    /// How slices were defined, as given by the user: `1s`, `accesses:1000000`, `region`.
     pub slicing: String,
-    /// CPUs the recorded run could use.
+    /// Number of CPUs that the recorded run could use.
     pub host_cpus: u32,
-    /// Memory nodes of the host.
+    /// Number of memory nodes of the host.
     pub host_nodes: u32,
     /// The CPU's model name.
     pub host_model: String,
-    /// What share of the run was seen.
+    /// The shares of CPU time in which accesses were counted and missed.
     pub coverage: Coverage,
-    /// Why the profile is cut short, if it is.
+    /// The reason if the profile is incomplete.
     pub truncated: Option<String>,
     /// Exit status of the program as a shell would give it (128 + signal for a signal).
     pub exit_status: Option<i32>,
-    /// What the counts rest on, when they are samples.
+    /// Parameters and totals of sampling, if counts are samples.
     pub sampling: Option<Sampling>,
-    /// Pages that policies wanted to move but the controller held back, by cause.
+    /// Pages that policies chose to move but the controller held back, by cause.
     pub held_back: Vec<(String, u64)>,
-    /// Pages moved by the kernel's own balancing, by its own count; `None` if it was not read.
+    /// Number of pages that the kernel's own balancing moved, by its own count; `None` if it was not read.
     pub kernel_migrations: Option<u64>,
-    /// The version of nodewise that wrote it.
+    /// The version of nodewise that wrote the profile.
     pub version: String,
 }

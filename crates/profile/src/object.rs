@@ -15,7 +15,7 @@ pub struct Frame {
 }
 
 impl Frame {
-    /// The file without its folders: names survive another checkout, paths do not.
+    /// The file without its folders, so that names are the same in another checkout.
     #[must_use]
     pub fn file_name(&self) -> &str {
         self.file.rsplit('/').next().unwrap_or(&self.file)
@@ -27,7 +27,7 @@ impl Frame {
         format!("{}:{}", self.file_name(), self.line)
     }
 
-    /// Whether it is of code that came with the compiler or the system: no line of the program's.
+    /// Whether the frame is in code that came with the compiler or the system, not in the program's own.
     #[must_use]
     pub fn is_library(&self) -> bool {
         ["/usr/include/", "/usr/lib/", "/usr/local/include/"]
@@ -55,10 +55,10 @@ pub struct Site {
 }
 
 impl Site {
-    /// Frames kept of a chain.
+    /// Largest number of frames that are kept of a chain.
     pub const DEPTH: usize = 8;
 
-    /// The innermost frame of the program's own code, or of a library's where there is no other.
+    /// The innermost frame in the program's own code; if there is none, the innermost one in a library.
     #[must_use]
     pub fn own(&self) -> Option<&Frame> {
         self.frames
@@ -135,49 +135,50 @@ impl ObjectKind {
         }
     }
 
-    /// The kind with this name.
+    /// The kind with this stable name.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|k| k.name() == name)
     }
 
-    /// Majo & Gross 2.2: memory that placement cannot help, left out of sharing statistics.
+    /// Whether placement cannot help this kind of memory (Majo & Gross 2.2), so that it is left out of sharing
+    /// statistics.
     #[must_use]
     pub fn is_private(self) -> bool {
         matches!(self, Self::Tls | Self::Stack | Self::Image)
     }
 
-    /// Whether a map's rules reach it: memory with pages of its own that `run` can find again.
+    /// Whether a map's rules can place this kind of memory: it has pages of its own, and `run` can identify it again.
     #[must_use]
     pub fn is_mappable(self) -> bool {
         matches!(self, Self::Heap | Self::Static | Self::Mapping)
     }
 }
 
-/// A memory object. Its identity across runs is (site, allocating thread, sequence at the site);
-/// static and thread-local objects are identified by kind and name.
+/// A memory object. It is identified across runs by site, allocating thread, and sequence at the site; static and
+/// thread-local objects by kind and name.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Object {
     /// The kind of memory.
     pub kind: ObjectKind,
-    /// What to call it: the variable when known, else the allocating function.
+    /// Its display name: that of the variable if known, else of the allocating function.
     pub name: String,
-    /// Where it was allocated; 0 (unknown) for statics.
+    /// The site where it was allocated; 0 (unknown) for statics.
     pub site: SiteId,
     /// The thread that allocated the object.
     pub thread: ThreadId,
-    /// How many objects that thread had allocated at that site before; one that is freed and allocated again by
-    /// the same calls is the same.
+    /// Number of objects that the thread had allocated at the site before. An object that is freed and allocated again
+    /// by the same calls keeps its number.
     pub sequence: u32,
     /// Number of its first base page.
     pub first_page: PageNumber,
     /// Length in base pages.
     pub pages: u64,
-    /// Requested size in bytes, the largest it had.
+    /// Requested size in bytes; the largest one if it was allocated repeatedly.
     pub bytes: u64,
-    /// How often it was freed and allocated again.
+    /// Number of times that it was freed and allocated again.
     pub repeats: u32,
-    /// For pools: their largest call sites with bytes, descending.
+    /// For pools: the call sites with most bytes, each with its bytes, in descending order.
     pub parts: Vec<(SiteId, u64)>,
 }
 
@@ -191,25 +192,25 @@ pub enum RegionKind {
     OpenMp,
 }
 
-/// How a parallel construct deals its work to threads.
+/// How a parallel construct distributes its work over threads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Schedule {
     /// In parts by thread number (`schedule(static)`).
     Static,
-    /// In pieces, each to the next thread that asks for one (`schedule(dynamic)`).
+    /// In chunks, each to the next thread that requests one (`schedule(dynamic)`).
     Dynamic,
-    /// The same with decreasing pieces (`schedule(guided)`).
+    /// As [`Self::Dynamic`], with chunks of decreasing size (`schedule(guided)`).
     Guided,
-    /// As the runtime chooses (`schedule(auto)`).
+    /// Chosen by the runtime (`schedule(auto)`).
     Auto,
-    /// As `OMP_SCHEDULE` says (`schedule(runtime)`).
+    /// Chosen by `OMP_SCHEDULE` (`schedule(runtime)`).
     Runtime,
-    /// As tasks, which any thread may take.
+    /// As tasks, which any thread may execute.
     Tasks,
 }
 
 impl Schedule {
-    /// All schedules; their numbers are those of `omp_sched_t` as far as it has them.
+    /// All schedules with number and name. The numbers are those of `omp_sched_t`, for schedules that it has.
     pub const ALL: [(Self, u32, &'static str); 6] = [
         (Self::Static, 1, "static"),
         (Self::Dynamic, 2, "dynamic"),
@@ -239,7 +240,7 @@ impl Schedule {
         of.map_or("", |s| s.2)
     }
 
-    /// Whether which thread gets what depends on who asks first.
+    /// Whether the assignment of work to threads depends on which thread requests it first.
     #[must_use]
     pub fn is_dynamic(self) -> bool {
         matches!(self, Self::Dynamic | Self::Guided | Self::Tasks)
@@ -251,8 +252,8 @@ impl Schedule {
 pub struct Region {
     /// The kind of construct.
     pub kind: RegionKind,
-    /// The function it was outlined from, and where.
+    /// The function that the region was outlined from, and its location.
     pub frame: Frame,
-    /// How it deals work, where the compiler saw that.
+    /// How the region distributes its work, if the compiler knew it.
     pub schedule: Option<Schedule>,
 }

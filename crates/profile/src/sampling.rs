@@ -2,30 +2,30 @@
 
 use serde::Serialize;
 
-/// How hint faults were sampled. A sample says that a thread used a page between two of
-/// the kernel's scans; it says nothing about how often.
+/// How hint faults were sampled. A sample says that a thread used a page between two scans of the kernel; it says
+/// nothing about how often.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Sampling {
-    /// Hinting faults that became accesses.
+    /// Number of hint faults that were recorded as accesses.
     pub samples: u64,
-    /// Faults that were a page's first touch.
+    /// Number of faults that were the first touch of a page.
     pub first_touches: u64,
-    /// Faults that copied a page on its first write.
+    /// Number of faults that copied a page on its first write.
     pub copies: u64,
-    /// Faults the kernel could not hand over.
+    /// Number of faults that the kernel could not report.
     pub lost: u64,
-    /// At the end, one of this many faults was taken.
+    /// At the end of the recording, one of this many faults was recorded.
     pub period: u32,
-    /// CPU time the observer was allowed, as a share of the program's.
+    /// Limit of the observer's CPU time, as a share of the program's.
     pub budget: f64,
-    /// CPU time it took, as a share of the program's.
+    /// CPU time that the observer used, as a share of the program's.
     pub cost: f64,
     /// Measured cost of one sample, nanoseconds.
     pub sample_ns: f64,
-    /// Samples below which a page is not judged.
+    /// Pages with fewer samples than this are not judged.
     pub minimum_samples: u32,
-    /// Whether reads and writes are told apart; else all count as reads.
+    /// Whether reads and writes are distinguished; otherwise all count as reads.
     pub writes: bool,
-    /// How long was sampled, seconds.
+    /// Duration of sampling, seconds.
     pub seconds: f64,
 }

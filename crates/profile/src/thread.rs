@@ -3,7 +3,8 @@
 use crate::Frame;
 use std::collections::BTreeSet;
 
-/// A thread of the observed program; where samples tell, on one node: who changed nodes is there once for each.
+/// A thread of the observed program. If samples show its node, there is one entry for each node that it was observed
+/// on.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Thread {
     /// The ordinal of its process.
@@ -14,14 +15,14 @@ pub struct Thread {
     pub openmp: Option<u32>,
     /// The start routine; the main thread has `main`.
     pub start: Frame,
-    /// CPU time, nanoseconds; on all nodes together, once.
+    /// CPU time, nanoseconds. A thread with several entries has its total, on all nodes, in only one of them.
     pub cpu_ns: u64,
-    /// The node it ran on, as the host counts them from 0; `None` if it was not observed.
+    /// The node it ran on, in the host's numbering from 0; `None` if it was not observed.
     pub node: Option<u16>,
 }
 
 impl Thread {
-    /// How many threads these rows are: one that changed nodes has several.
+    /// The number of threads in these entries: a thread that changed nodes has several.
     #[must_use]
     pub fn count(rows: &[Self]) -> usize {
         let (seen, unseen): (Vec<&Self>, Vec<&Self>) = rows.iter().partition(|t| t.node.is_some());

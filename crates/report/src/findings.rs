@@ -16,26 +16,26 @@ use nodewise_profile::{Meta, ObjectId, Observer, Thread};
 use nodewise_simulation::{Basis, Prediction, Range, Simulation};
 use std::collections::BTreeMap;
 
-/// Everything a report is made from.
+/// The input of a report.
 #[derive(Clone, Copy, Debug)]
 pub struct Findings<'a> {
     /// Profile, histogram, affinity and machine.
     pub context: &'a Context<'a>,
     /// The mappings compared; the first is first-touch.
     pub mappings: &'a [Mapping],
-    /// Their predicted cost, in the same order.
+    /// Predicted cost of the mappings, in the same order.
     pub simulation: &'a Simulation,
-    /// What a policy that moves pages would do from first-touch, its moves listed; the report has these in place of
-    /// recorded ones.
+    /// Prediction of a policy that moves pages, started from first-touch, with the list of its moves. The report shows
+    /// these moves in place of recorded ones.
     pub moving: Option<&'a Prediction>,
-    /// What follows from it.
+    /// The advice that follows from the simulation.
     pub advice: &'a Advice,
-    /// The run in slices under the first mapping.
+    /// Metrics of each slice under the first mapping.
     pub timeline: &'a Timeline,
 }
 
 impl Report {
-    /// Puts the findings into their final form.
+    /// Builds the report.
     ///
     /// # Panics
     /// If there is no mapping.
@@ -110,7 +110,8 @@ impl Findings<'_> {
         Some(Roles::of(&found, profile, &self.simulation.baseline().regions))
     }
 
-    /// Of pages that moved, recorded or simulated. Predictions follow the mappings', those of recorded moves last.
+    /// Local fraction with recorded or simulated page moves; `None` if there are none. The prediction for recorded
+    /// moves comes after those of the mappings.
     fn as_moved(&self) -> Option<f64> {
         if let Some(moving) = self.moving {
             return Some(moving.local_fraction);
@@ -119,23 +120,24 @@ impl Findings<'_> {
         Some(further.first()?.local_fraction)
     }
 
-    /// What a share of samples says of the accesses, where they are that.
+    /// Bounds of the share of accesses, given the share of samples; `None` if accesses are not samples.
     fn local_range(&self, share: f64) -> Option<[f64; 2]> {
-        Some(range(self.open()?.program.share(share)))
+        Some(range(self.samples_for_bounds()?.program.share(share)))
     }
 
-    /// What samples leave open: on one node every access is local, seen or not.
-    fn open(&self) -> Option<&Samples> {
+    /// The samples, if bounds have to be computed from them; `None` on one node, where every access is local.
+    fn samples_for_bounds(&self) -> Option<&Samples> {
         let several = self.context.machine.node_count() > 1;
         self.advice.samples.as_ref().filter(|_| several)
     }
 
-    /// What samples say of the program, where accesses are samples.
+    /// Sampling statistics of the whole program; `None` if accesses are not samples.
     fn sampled(&self) -> Option<Sampled> {
         Some(self.advice.samples.as_ref()?.program)
     }
 
-    /// All have the same exclusivity, and the same balance by who accesses: they depend on the affinity alone.
+    /// Figures of each policy. Exclusivity and access balance by accessing node are the same for all, because they
+    /// depend on the affinity alone.
     fn policies(&self, application_exclusivity: f64, program: &Metrics) -> Vec<Policy> {
         let first = &self.mappings[0].nodes;
         let counted = !self.is_sampled();
@@ -162,9 +164,9 @@ impl Findings<'_> {
             .collect()
     }
 
-    /// The same of a slice: of pages that have no samples in it nothing is known.
+    /// Bounds of the share of local accesses in a slice; nothing is known of pages without samples in it.
     fn local_range_in(&self, slice: &Metrics) -> Option<[f64; 2]> {
-        let program = self.open()?.program;
+        let program = self.samples_for_bounds()?.program;
         let seen = slice.pages as f64 / program.pages.max(1) as f64 * (1.0 - program.unseen);
         let local = sampled_share(slice.local_fraction(), slice.accesses(), 1.0 - seen);
         Some(range(local))
@@ -190,12 +192,12 @@ impl Findings<'_> {
         self.timeline.slices.iter().map(one).collect()
     }
 
-    /// Whether counts are samples: then nothing is said that needs counts.
+    /// Whether accesses are samples; figures that need counts are then omitted.
     fn is_sampled(&self) -> bool {
         self.context.profile.meta.observer.is_sampled()
     }
 
-    /// The share of pages whose first touch was not observed; only of interest where accesses are samples.
+    /// The share of pages whose first touch was not observed; 0 if accesses are not samples.
     fn unknown_first_touch(&self) -> f64 {
         if !self.is_sampled() {
             return 0.0;
@@ -209,10 +211,10 @@ impl Findings<'_> {
         let one = |advised: &Advised| {
             let metrics = measured.objects.get(&advised.blame.object)?;
             let mut object = self.object(advised, metrics)?;
-            // Advice on an object must not contradict the verdict.
-            // How loops fit their data is the program's, whatever this size of it costs.
-            let calm = !self.advice.verdict.outcome.is_to_act() && !self.is_sampled();
-            if calm && !object.is_mismatched() {
+            // Advice on an object must not contradict the verdict. A mismatch between loops and data is reported in
+            // any case: it is a property of the program, and may cost more with larger data.
+            let no_action_needed = !self.advice.verdict.outcome.is_to_act() && !self.is_sampled();
+            if no_action_needed && !object.is_mismatched() {
                 object.advice = "Leave it alone.".to_owned();
                 object.snippet = None;
             }
@@ -244,7 +246,9 @@ impl Findings<'_> {
             exclusivity: exclusivity(metrics, &sampled.unwrap_or_default()),
             sampled: sampled.map(Into::into),
             local_fraction: local,
-            local_range: self.open().map(|s| range(s.object(blame.object).share(local))),
+            local_range: self
+                .samples_for_bounds()
+                .map(|s| range(s.object(blame.object).share(local))),
             sharing: metrics.sharing().name().to_owned(),
             pattern: blame.pattern.name().to_owned(),
             patterns: blame.passes.iter().map(|p| division(blame, p)).collect(),
@@ -284,7 +288,8 @@ fn range(share: Interval) -> [f64; 2] {
     [share.low, share.high]
 }
 
-/// Pages weigh alike where accesses are samples and enough of them; else by their accesses.
+/// Exclusivity. If there are enough samples, it is the mean over pages with equal weight; otherwise pages are weighted
+/// by their accesses.
 fn exclusivity(metrics: &Metrics, sampled: &Sampled) -> f64 {
     sampled
         .exclusivity
@@ -303,7 +308,7 @@ fn division(blame: &Blame, pass: &Pass) -> Division {
         share: found.share,
         read_fraction: found.reads as f64 / (found.reads + found.writes).max(1) as f64,
         threads: found.threads,
-        doubt: found.or_else().map(str::to_owned),
+        doubt: found.alternative_causes().map(str::to_owned),
         schedule: schedule(blame.distribution, blame.loops_in_conflict().is_some(), found).map(str::to_owned),
     }
 }
@@ -340,7 +345,7 @@ fn recorded(meta: &Meta, threads: usize) -> Program {
     }
 }
 
-/// What a recording says of its coverage.
+/// The coverage that a recording reports.
 #[must_use]
 pub fn coverage(meta: &Meta) -> Coverage {
     let c = &meta.coverage;
@@ -349,7 +354,7 @@ pub fn coverage(meta: &Meta) -> Coverage {
         share: *share,
     };
     Coverage {
-        // An emulator and the kernel miss no code.
+        // An emulator and the kernel observe all code.
         share: matches!(meta.observer, Observer::Emulate | Observer::Faults)
             .then_some(1.0)
             .or_else(|| c.share()),
@@ -397,7 +402,7 @@ fn notes(findings: &Findings<'_>, unknown: f64) -> Vec<String> {
     let (calibration, meta) = (&findings.simulation.calibration, &profile.meta);
     let mut notes = match &meta.sampling {
         _ if !meta.observer.is_sampled() => vec![
-            two_clocks(meta, machine, histogram.threads),
+            time_difference_note(meta, machine, histogram.threads),
             format!("Predicted times rest on the {}.", calibration.basis.text()),
         ],
         sampling => samples(sampling.as_ref(), unknown),
@@ -427,7 +432,7 @@ fn notes(findings: &Findings<'_>, unknown: f64) -> Vec<String> {
     notes
 }
 
-/// What samples do not say.
+/// Notes on the limits of samples.
 fn samples(sampling: Option<&nodewise_profile::Sampling>, unknown: f64) -> Vec<String> {
     let mut notes = vec![
         "Accesses are samples: the first use of a page after each of the kernel's scans. A page used a thousand \
@@ -459,8 +464,8 @@ fn samples(sampling: Option<&nodewise_profile::Sampling>, unknown: f64) -> Vec<S
     notes
 }
 
-/// Why the recorded and the predicted time differ so much.
-fn two_clocks(meta: &Meta, machine: &Target, threads: usize) -> String {
+/// Explains a large difference between the recorded and the predicted time.
+fn time_difference_note(meta: &Meta, machine: &Target, threads: usize) -> String {
     let crowd = match threads {
         threads if meta.host_cpus > 0 && threads > meta.host_cpus as usize => {
             format!(
@@ -478,7 +483,7 @@ fn two_clocks(meta: &Meta, machine: &Target, threads: usize) -> String {
     )
 }
 
-/// With a capital and a full stop.
+/// The phrase with a capital letter at the start and a full stop at the end.
 fn as_sentence(phrase: &str) -> String {
     let mut letters = phrase.chars();
     let first = letters

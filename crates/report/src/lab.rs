@@ -16,7 +16,7 @@ pub const SCHEMA: u32 = 1;
 /// Access counts as `[cpu_node][memory_node]`.
 pub type Counts = Vec<Vec<u64>>;
 
-/// A command in a virtual machine.
+/// Results of one laboratory session: a command in a virtual machine.
 #[derive(Clone, Debug, Serialize)]
 pub struct Experiment {
     /// Version of the format, [`SCHEMA`].
@@ -27,23 +27,23 @@ pub struct Experiment {
     pub machine: String,
     /// The machine in one line.
     pub title: String,
-    /// How it was scaled, in words; none: as it is.
+    /// How the machine was scaled, in words; `null` if it was not.
     pub scale: Option<String>,
-    /// Nodes as the guest had them.
+    /// The memory nodes of the guest.
     pub nodes: Vec<Node>,
     /// Version of the guest's kernel.
     pub linux: String,
     /// Version of QEMU, the emulator.
     pub qemu: String,
-    /// From the emulator's start to the first instruction of user mode, seconds of the host.
+    /// Wall time on the host from the emulator's start to the first user-mode instruction, seconds.
     pub boot_seconds: f64,
     /// The program and its arguments.
     pub command: Vec<String>,
     /// How threads were bound.
     pub bind: String,
-    /// Where the kernel makes huge pages by itself: `always`, `madvise`, `never`.
+    /// The guest kernel's setting of transparent huge pages: `always`, `madvise`, `never`.
     pub huge_pages: &'static str,
-    /// What the runs came to.
+    /// Results of the runs.
     #[serde(flatten)]
     pub results: Results,
 }
@@ -59,15 +59,16 @@ pub struct Node {
     pub memory_bytes: u64,
 }
 
-/// One run lies flat in the JSON, several are a list.
+/// Results of one or several runs. In the JSON the fields of a single run are at the top level; several runs are a
+/// list.
 #[derive(Clone, Debug, Serialize)]
 #[serde(untagged)]
 pub enum Results {
     /// A single run under one placement.
     One(Box<Run>),
-    /// The same command under each of several.
+    /// The same command under several placements, or a batch of commands.
     Compared {
-        /// In the order asked for.
+        /// The runs, in the requested order.
         runs: Vec<Run>,
     },
 }
@@ -75,125 +76,125 @@ pub enum Results {
 /// Results of the command under one placement.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Run {
-    /// The placement, as asked for.
+    /// The placement, as written on the command line.
     pub under: String,
-    /// Its own program and arguments, where the runs differ in them.
+    /// Program and arguments of this run; left out if all runs have the same.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub command: Option<Vec<String>>,
-    /// The command's, as a shell gives it; none if it did not run to its end.
+    /// Exit status of the command as a shell reports it; `null` if it did not run to its end.
     pub exit_status: Option<u8>,
-    /// Reads and writes of user mode; none without counters.
+    /// Number of user-mode reads and writes; `null` without counters.
     pub accesses: Option<Counts>,
-    /// Local accesses over all; none without accesses.
+    /// Share of local accesses; `null` without accesses.
     pub local_fraction: Option<f64>,
-    /// The same over time; empty without `--slice`.
+    /// Accesses and local fraction of each slice; empty without `--slice`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub slices: Vec<Slice>,
-    /// What it would be with each page, all along, on the node that accessed it most.
+    /// The local fraction if each page had been, during the whole run, on the node that accessed it most.
     pub reachable_fraction: Option<f64>,
-    /// Evenness over home nodes; none without accesses.
+    /// Access balance over home nodes; `null` without accesses.
     pub access_balance: Option<f64>,
-    /// Whether `accesses` are those of objects; else of everything the program touched.
+    /// Whether `accesses` are limited to known objects; if not, they are to all memory that the program touched.
     pub over_objects: bool,
-    /// Accesses to other memory of the program; none without counters.
+    /// Accesses to the program's other memory; `null` without counters.
     pub elsewhere: Option<Counts>,
-    /// `elsewhere` as a share of all accesses; none without accesses.
+    /// `elsewhere` as a share of all accesses; `null` without accesses.
     pub elsewhere_share: Option<f64>,
-    /// Touched pages of the objects by the node they ended on.
+    /// Number of touched pages of the objects, by their node at the end of the run.
     pub pages: Vec<u64>,
-    /// The result of placement; none if no pages were placed.
+    /// The result of placement; `null` if no pages were placed.
     pub placement: Option<Placement>,
-    /// Pages the kernel moved to balance; none if it did not say.
+    /// Number of pages that the kernel's NUMA balancing moved; `null` if the kernel did not report it.
     pub pages_migrated: Option<i64>,
-    /// What the balancer did; none if there was none.
+    /// The summary of `nodewise balance`; `null` if it did not run.
     pub balance: Option<Balance>,
-    /// Faults the kernel took to learn who accesses what; none if it did not say.
+    /// Number of NUMA hinting faults; `null` if the kernel did not report it.
     pub hint_faults: Option<i64>,
-    /// What the guest's counters in `/proc/vmstat` rose by.
+    /// Increments of the guest's counters in `/proc/vmstat` during the run.
     pub kernel: BTreeMap<String, i64>,
     /// Objects with accesses, most accessed first.
     pub objects: Vec<Object>,
-    /// What a reader of these figures must know.
+    /// Remarks that are necessary to interpret the figures.
     pub notes: Vec<String>,
 }
 
 /// A slice of a run.
 #[derive(Clone, Debug, Serialize)]
 pub struct Slice {
-    /// When it ended, seconds of the guest's clock after the run began.
+    /// End of the slice, in seconds of the guest's clock since the run began.
     pub end_seconds: f64,
-    /// Reads and writes of user mode, as `accesses` of the run.
+    /// Number of user-mode reads and writes, as in [`Run::accesses`].
     pub accesses: Counts,
-    /// Local accesses over all; none without accesses.
+    /// Share of local accesses; `null` without accesses.
     pub local_fraction: Option<f64>,
 }
 
-/// What `nodewise balance` says it did, of 4 KiB pages.
+/// The summary that `nodewise balance` reported, in pages of 4 KiB.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Balance {
-    /// Number of pages that it moved.
+    /// Number of pages that the balancer moved.
     pub pages_moved: u64,
     /// Number of moves that were carried out.
     pub migrations: u64,
-    /// Pages that came back to where they were.
+    /// Number of moves back to the node that the page had just left.
     pub ping_pongs: u64,
-    /// Pages moved more than once without coming back.
+    /// Number of second and later moves to yet another node.
     pub multiple: u64,
-    /// Hinting faults it saw.
+    /// Number of hinting faults that the balancer received.
     pub samples: u64,
 }
 
-/// What `nodewise run` placed, as it read it back at the end.
+/// The placement that `nodewise run` achieved, read back from the kernel at the end.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Placement {
-    /// By the rules of a map.
+    /// Placement of objects by the rules of a map.
     #[serde(rename(deserialize = "total"))]
     pub rules: Placed,
     /// Placement of objects without a rule.
     pub default: Placed,
 }
 
-/// Objects, and pages wanted against got.
+/// Number of objects and their pages, with requested and actual nodes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Placed {
     /// Number of objects that were placed.
     pub objects: u64,
     /// Number of pages of these objects.
     pub pages: u64,
-    /// Pages with memory when looked at.
+    /// Number of pages that had physical memory when they were queried.
     pub touched: u64,
-    /// Of those, where they were wanted.
+    /// Number of touched pages that were on the requested node.
     pub right: u64,
-    /// Pages wanted on each node.
+    /// Number of pages requested on each node.
     pub wanted: Vec<u64>,
-    /// Pages with memory on each node.
+    /// Number of touched pages on each node.
     pub got: Vec<u64>,
 }
 
 /// An allocation, or a program's writable data.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Object {
-    /// The process that has it.
+    /// Identifier of the process that owns the object.
     pub process: u32,
-    /// The map's rule that placed it, from 0.
+    /// Index of the map's rule that placed the object, from 0; `null` if none did.
     pub rule: Option<u32>,
-    /// Its first page's number.
+    /// Page number of the object's first page.
     pub page: u64,
-    /// Its length in pages.
+    /// Length of the object in pages.
     pub pages: u64,
-    /// The allocating thread, by order of creation.
+    /// Number of the allocating thread, in order of creation.
     pub thread: u32,
-    /// Reads and writes by node of the memory.
+    /// Number of reads and writes by memory node.
     pub accesses: Vec<u64>,
-    /// The same by node of the CPU too, as the run's.
+    /// Number of reads and writes, `[cpu_node][memory_node]`.
     pub matrix: Counts,
-    /// Local accesses over all.
+    /// Share of local accesses.
     pub local_fraction: f64,
 }
 
 impl Run {
-    /// What tells it from the others: the placement, and a command of its own without folders.
+    /// A label that distinguishes the run: its placement and, if runs differ in it, its command without folders.
     fn name(&self) -> String {
         let name = |word: &String| word.rsplit('/').next().unwrap_or_default().to_owned();
         let command = self.command.iter().flatten().map(name);
@@ -205,7 +206,7 @@ impl Run {
 }
 
 impl Experiment {
-    /// The runs, whatever their number.
+    /// All runs, as a slice even if there is only one.
     #[must_use]
     pub fn runs(&self) -> &[Run] {
         match &self.results {
@@ -222,7 +223,7 @@ impl Experiment {
         text
     }
 
-    /// Where and how it was counted; the clock's warning.
+    /// A sentence on how accesses were counted, with the warning that times are not those of hardware.
     fn method(&self) -> String {
         let mut runs = self.runs().iter().filter(|r| r.accesses.is_some());
         let counted = match runs.next() {
@@ -236,14 +237,14 @@ impl Experiment {
         )
     }
 
-    /// `machine-a: 8 nodes, 8 of 64 CPUs …`.
+    /// Describes the guest, as in `machine-a: 8 nodes, 8 of 64 CPUs …`.
     fn place(&self) -> String {
         let nodes = crate::plural(self.nodes.len(), "node");
         let scale = self.scale.as_deref().map_or(String::new(), |s| format!(", {s}"));
         format!("{}: {nodes}{scale}", self.machine)
     }
 
-    /// Nodes with CPUs: the rows worth showing.
+    /// Indices of the nodes with CPUs, which are the rows of the matrices shown.
     fn readers(&self) -> Vec<usize> {
         let with = |(i, n): (usize, &Node)| (!n.cpus.is_empty()).then_some(i);
         self.nodes.iter().enumerate().filter_map(with).collect()
@@ -302,7 +303,7 @@ pub(crate) fn example() -> Experiment {
 mod tests {
     use super::*;
 
-    /// The names of all fields.
+    /// Collects the names of all fields.
     fn keys(value: &serde_json::Value, into: &mut std::collections::BTreeSet<String>) {
         match value {
             serde_json::Value::Object(members) => members.iter().for_each(|(key, value)| {

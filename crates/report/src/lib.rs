@@ -4,9 +4,9 @@
 //! write it. The terminal summary fits one screen and opens with the verdict; the JSON is stable and
 //! documented (`docs/report.md`).
 //!
-//! **Constraints.** Writers compute nothing but layout, so that all of them say the same. Names come
-//! from the observed program and are escaped wherever they are written. A width or a colour is
-//! asked for, never guessed: this crate knows no terminal.
+//! **Constraints.** Writers compute only layout, so that all of them show the same figures. Names come from the
+//! observed program and are escaped wherever they are written. Callers pass the width and whether colours are
+//! supported: this crate does not inspect the terminal.
 //!
 //! **Non-goals.** Metrics (see `nodewise-analysis`), predictions (`-simulation`), advice (`-advise`), the
 //! page (`-page`).

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// Safe between tags and inside quoted attributes.
+/// Text that is displayed escaped, for use between tags and inside quoted attributes.
 pub struct Text<'a>(pub &'a str);
 
 impl fmt::Display for Text<'_> {

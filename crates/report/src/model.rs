@@ -13,7 +13,7 @@ use serde::Serialize;
 /// Version of the JSON: grows when a key changes its meaning or goes away, not when one is added.
 pub const SCHEMA: u32 = 1;
 
-/// Everything one report says.
+/// All content of a report.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Report {
     /// Version of the format, [`SCHEMA`].
@@ -24,13 +24,13 @@ pub struct Report {
     pub verdict: Verdict,
     /// The recorded program and its host.
     pub program: Program,
-    /// How much of it was seen.
+    /// The share of the program whose accesses were counted.
     pub coverage: Coverage,
-    /// What the counts rest on, where they are samples.
+    /// How accesses were sampled; `null` if they were counted.
     pub sampling: Option<Sampling>,
-    /// What it is judged for.
+    /// The machine that metrics and predictions refer to.
     pub machine: Machine,
-    /// Which thread is taken to run where.
+    /// The assumed assignment of threads to nodes.
     pub affinity: Affinity,
     /// Page size of all metrics and decisions, bytes.
     pub page_size: u64,
@@ -40,23 +40,23 @@ pub struct Report {
     pub application_exclusivity: f64,
     /// Pages and accesses by sharing class (Majo & Gross 3.1).
     pub sharing: Vec<Sharing>,
-    /// One entry a policy, in the order asked for; first-touch is the baseline.
+    /// One entry for each policy, in the requested order; first-touch is the baseline.
     pub policies: Vec<Policy>,
     /// Memory objects, the costliest first.
     pub objects: Vec<Object>,
-    /// Objects with pages whose accesses are to a few lines, the largest share first; none where accesses are samples.
+    /// Objects with pages whose accesses go to a few cache lines, largest share first; empty if accesses are samples.
     pub few_lines: Vec<FewLines>,
-    /// The run in time.
+    /// Figures of each time slice.
     pub slices: Vec<Slice>,
-    /// How often pages would have to move to stay where they are used most (Diener II-C).
+    /// The page moves that would keep each page on the node that uses it most (Diener II-C).
     pub dynamicity: Dynamicity,
-    /// Which threads took which parts in other runs; `null` where none was recorded.
+    /// How the threads of other runs took the parts of the data; `null` if no other run was recorded.
     pub roles: Option<Roles>,
-    /// What recorded moves amount to; `null` where nothing was moved or held back.
+    /// Totals of recorded or simulated moves; `null` if nothing was moved or prevented from moving.
     pub moves: Option<Moves>,
-    /// Recorded moves in order of time, the first 10,000.
+    /// The first 10,000 recorded or simulated moves, in order of time.
     pub migrations: Vec<Migration>,
-    /// Limits and assumptions, a sentence each.
+    /// Limits and assumptions, one sentence each.
     pub notes: Vec<String>,
 }
 
@@ -79,7 +79,7 @@ pub struct Program {
     pub exact: bool,
     /// How slices were cut: `1s`, `accesses:1000000`, `region`.
     pub slicing: String,
-    /// Exit status as a shell gives it.
+    /// Exit status as a shell reports it.
     pub exit_status: Option<i32>,
     /// Why the profile is cut short, if it is.
     pub truncated: Option<String>,
@@ -87,11 +87,11 @@ pub struct Program {
     pub host: Host,
 }
 
-/// Characters of a title.
+/// Largest length of a title, in characters.
 const TITLE: usize = 120;
 
 impl Program {
-    /// The command without the program's folders, and no longer than a line or two.
+    /// The command, with the program's name instead of its path, shortened to a line or two.
     #[must_use]
     pub fn title(&self) -> String {
         let name = |c: &String| c.rsplit('/').next().unwrap_or_default().to_owned();
@@ -119,9 +119,9 @@ pub struct Host {
 /// The share of CPU time in code whose accesses are counted.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Coverage {
-    /// Of the program's own user-mode work; `null` when sampling was not permitted, or the run was too short.
+    /// Share of the program's own user-mode CPU time; `null` if sampling was not permitted or the run was too short.
     pub share: Option<f64>,
-    /// Samples it rests on.
+    /// Number of samples from which the shares were computed.
     pub samples: u64,
     /// Share of CPU time in instrumented code.
     pub instrumented: f64,
@@ -144,27 +144,27 @@ pub struct MissedModule {
     pub share: f64,
 }
 
-/// The machine that figures are for.
+/// The machine that metrics and predictions refer to.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Machine {
     /// As given to `--machine`.
     pub name: String,
-    /// One line for people.
+    /// Description in one line.
     pub title: String,
     /// The memory nodes, in order.
     pub nodes: Vec<Node>,
-    /// Largest remote over smallest local latency.
+    /// Largest remote latency divided by smallest local latency.
     pub numa_factor: f64,
     /// Idle load latency, nanoseconds, `[cpu_node][memory_node]`.
     pub latency_ns: Vec<Vec<f64>>,
-    /// Where figures come from and which are assumptions.
+    /// The sources of the machine's figures, and which figures are assumptions.
     pub sources: Vec<Source>,
 }
 
 /// A memory node of the machine.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Node {
-    /// CPUs next to it.
+    /// Number of CPUs of the node.
     pub cpus: usize,
     /// Size of its memory, bytes.
     pub memory: u64,
@@ -205,38 +205,39 @@ pub struct Sharing {
     pub accesses: u64,
 }
 
-/// One policy on the machine.
+/// Figures of one policy on the machine.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Policy {
     /// As written on the command line.
     pub policy: String,
-    /// Diener eq. 2; depends on the affinity alone.
+    /// Exclusivity of the application (Diener et al., eq. 2); it depends on the affinity alone.
     pub application_exclusivity: f64,
     /// Page balance over nodes, 0 to 1 (Diener et al., eq. 3).
     pub page_balance: f64,
-    /// Diener eq. 5, by home node; `null` where accesses are samples.
+    /// Access balance by home node (Diener et al., eq. 5); `null` if accesses are samples.
     pub access_balance: Option<f64>,
-    /// The same with eq. 4 as printed, by the node that accesses: no mapping changes it; `null` where accesses are samples.
+    /// Access balance by accessing node (Diener et al., eq. 4 as printed); no mapping changes it. `null` if accesses
+    /// are samples.
     pub access_balance_as_printed: Option<f64>,
-    /// Accesses served by the accessing thread's own node.
+    /// Share of accesses that the accessing thread's own node serves.
     pub local_fraction: f64,
-    /// Where accesses are samples: least and largest share of the accesses that can be local; else `null`.
+    /// If accesses are samples: lower and upper bound of the share of local accesses; else `null`.
     pub local_range: Option<[f64; 2]>,
-    /// Local fractions that another run is expected to have; `null` where none was recorded.
+    /// Local fractions that another run is expected to have; `null` if no other run was recorded.
     pub other_runs: Option<OtherRuns>,
     /// Pages whose home differs from their first-touch node.
     pub migrations: u64,
-    /// Predicted wall time, typical; `null` where accesses are samples, and so the next three.
+    /// Predicted wall time, typical value. This field and the next three are `null` if accesses are samples.
     pub seconds: Option<f64>,
-    /// Its smallest and largest plausible value.
+    /// Smallest and largest plausible value of `seconds`.
     pub seconds_range: Option<[f64; 2]>,
-    /// Predicted time of first-touch over this one's, typical.
+    /// Predicted time of first-touch divided by that of this policy, typical value.
     pub speedup: Option<f64>,
-    /// Its smallest and largest plausible value, like compared with like.
+    /// Smallest and largest plausible value of `speedup`; both times of a quotient use the same machine parameters.
     pub speedup_range: Option<[f64; 2]>,
 }
 
-/// How one region divides an object over its threads.
+/// How the threads of one region divide an object among them.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Division {
     /// The function of the region; empty for serial code.
@@ -245,122 +246,126 @@ pub struct Division {
     pub site: String,
     /// `x-wise`, `y-wise`, `z-wise`, `strided`, `uniform` …
     pub pattern: String,
-    /// Parts in which blocks begin again; 1 where they do not.
+    /// Number of times that the pattern repeats over the object; 1 if it does not repeat.
     pub repeat: u32,
-    /// Blocks descend as threads ascend.
+    /// Whether the blocks are in descending order of thread numbers.
     pub inverse: bool,
     /// Share of the region's accesses to the object that the pattern accounts for.
     pub explained: f64,
     /// Share of the object's accesses made in the region.
     pub share: f64,
-    /// Share of them that are reads.
+    /// Share of these accesses that are reads.
     pub read_fraction: f64,
-    /// Threads that use the object there.
+    /// Number of threads that use the object in the region.
     pub threads: usize,
-    /// What else would show the same pages, and which recording would tell; `null` where nothing does.
+    /// Another pattern that would explain the same pages, and the recording that would distinguish them; `null` if
+    /// there is none.
     pub doubt: Option<String>,
-    /// The schedule its loop should have once the object is distributed as advised.
+    /// The schedule that the region's loop should have once the object is distributed as advised.
     pub schedule: Option<String>,
 }
 
-/// Pages that regions give to different nodes (Majo & Gross 3.1, Figure 5(e)).
+/// Pages that different regions use from different nodes (Majo & Gross 3.1, Figure 5(e)).
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct UniformSharing {
     /// Share of the object's pages.
     pub share: f64,
-    /// The same with threads bound in the order of their numbers, whatever the affinity judged.
+    /// `share` if threads were bound in the order of their numbers, instead of by the affinity of the report.
     pub share_in_order: f64,
-    /// What removes it: `block-exclusive`, `static-inverse`; `null` where nothing does that keeps the loops.
+    /// The remedy: `block-exclusive` or `static-inverse`; `null` if none exists that leaves the loops unchanged.
     pub remedy: Option<String>,
 }
 
 /// Figures of one memory object.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Object {
-    /// Variable, or allocating function; numbered where others have the same, `grid #2`.
+    /// Variable or allocating function; numbered if several objects have the same name, as in `grid #2`.
     pub name: String,
     /// `heap`, `static`, `stack` …
     pub kind: String,
     /// Where it was allocated.
     pub site: String,
-    /// Bytes asked for; of an array allocated again and again, the most.
+    /// Requested size, bytes; for an array that is allocated repeatedly, the largest.
     pub bytes: u64,
-    /// How often it was allocated, freed in between.
+    /// Number of allocations that were merged into this object, each freed before the next.
     pub allocations: u64,
     /// Number of pages touched.
     pub pages: u64,
     /// Number of loads and stores.
     pub accesses: u64,
-    /// Share of accesses that are reads; `null` where accesses are samples.
+    /// Share of accesses that are reads; `null` if accesses are samples.
     pub read_fraction: Option<f64>,
-    /// Its part of the share of the run time that the best placement is predicted to save over
-    /// first-touch; over all objects these add up to the whole of it. `null` where accesses are samples.
+    /// The best placement is predicted to save a share of the run time under first-touch; this is the object's part of
+    /// that share, and the parts of all objects sum to it. `null` if accesses are samples.
     pub cost_share: Option<f64>,
-    /// Exclusivity over its pages, weighted by accesses; of samples, the mean over the judged pages.
+    /// Exclusivity over the object's pages, weighted by accesses; if accesses are samples, the mean over the pages with
+    /// enough samples.
     pub exclusivity: f64,
-    /// How surely that is known, where accesses are samples.
+    /// Confidence of `exclusivity`, if accesses are samples.
     pub sampled: Option<Sampled>,
-    /// Local fraction under first-touch; of samples, their share, which is not that of the accesses.
+    /// Local fraction under first-touch. If accesses are samples, it is the share of samples, which differs from that
+    /// of the accesses.
     pub local_fraction: f64,
-    /// Of samples: least and largest share of its accesses that can be local under first-touch, as far as they
-    /// tell; else `null`.
+    /// If accesses are samples: lower and upper bound of the share of the object's accesses that are local under
+    /// first-touch; else `null`.
     pub local_range: Option<[f64; 2]>,
     /// The sharing class of most of its accesses.
     pub sharing: String,
-    /// How its pages are dealt over threads: `x-wise`, `uniform` …
+    /// How the object's pages are divided among threads: `x-wise`, `uniform` …
     pub pattern: String,
-    /// How each region divides it, the busiest first.
+    /// How each region divides the object, the busiest region first.
     pub patterns: Vec<Division>,
-    /// Whether regions give its pages to different nodes.
+    /// The object's pages that different regions use from different nodes, if any.
     pub uniform_sharing: Option<UniformSharing>,
-    /// The distribution of libnodewise that suits it, whatever that is worth.
+    /// The distribution of libnodewise that suits the object, even if it saves little.
     pub distribution: Option<String>,
-    /// Who touched it first.
+    /// The threads that touched the object first.
     pub first_touch: Option<FirstTouched>,
-    /// Who uses it most.
+    /// The threads that use the object most.
     pub used_by: Option<UsedBy>,
-    /// What happened, in one sentence.
+    /// The diagnosis, in one sentence.
     pub blame: String,
-    /// What to do about it, in one sentence.
+    /// The remedy, in one sentence.
     pub advice: String,
-    /// Code that does it.
+    /// Code that implements the advice.
     pub snippet: Option<String>,
 }
 
-/// Pages of an object that several threads use, most of whose accesses are to a few lines: waiting for a flag or a
-/// lock, or variables that all threads use. They weigh in every share of accesses; what caches hold costs little.
+/// Pages of an object that several threads use, with most accesses to a few cache lines: threads that wait for a flag
+/// or a lock, or variables that all threads use. They contribute to every share of accesses, although accesses that
+/// hit the cache cost little.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct FewLines {
-    /// Name of the object; `null` where they belong to none.
+    /// Name of the object; `null` if the pages belong to none.
     pub object: Option<String>,
     /// Number of such pages.
     pub pages: usize,
-    /// Their share of all accesses.
+    /// Share of all accesses that go to these pages.
     pub share: f64,
 }
 
 /// Figures of one time slice.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Slice {
-    /// Since the recording began.
+    /// Start of the slice, in seconds since the recording began.
     pub start_seconds: f64,
-    /// Since the recording began.
+    /// End of the slice, in seconds since the recording began.
     pub end_seconds: f64,
     /// Loads plus stores in the slice.
     pub accesses: u64,
-    /// Of the application, in this slice alone.
+    /// Exclusivity of the application in this slice alone.
     pub exclusivity: f64,
-    /// Under first-touch; of samples, their share.
+    /// Local fraction under first-touch, of the accesses or, if accesses are samples, of the samples.
     pub local_fraction: f64,
-    /// Of samples: least and largest share of the slice's accesses that can be local; else `null`.
+    /// If accesses are samples: lower and upper bound of the share of the slice's accesses that are local; else `null`.
     pub local_range: Option<[f64; 2]>,
-    /// Diener eq. 5 under first-touch, by home node; `null` where accesses are samples.
+    /// Access balance by home node under first-touch (Diener et al., eq. 5); `null` if accesses are samples.
     pub access_balance: Option<f64>,
-    /// Pages that would have to move in it.
+    /// Number of pages that would have to move in the slice to stay on the node that uses them most.
     pub migrations: u64,
 }
 
-/// Moves that would keep every page where it is used most.
+/// Moves that would keep every page on the node that uses it most (Diener II-C).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Dynamicity {
     /// Number of all moves.
@@ -370,7 +375,7 @@ pub struct Dynamicity {
 }
 
 impl Object {
-    /// Whether its loops divide it differently, and others would not.
+    /// Whether the program's loops divide the object differently, and a remedy for that exists.
     #[must_use]
     pub fn is_mismatched(&self) -> bool {
         self.uniform_sharing.as_ref().is_some_and(|u| u.remedy.is_some())
@@ -384,7 +389,7 @@ impl Report {
         self.policies.iter().find(|p| p.policy == "first-touch")
     }
 
-    /// Whether the machine has but one memory node: nothing can be placed better or worse.
+    /// Whether the machine has only one memory node, so that all placements are equal.
     #[must_use]
     pub fn has_one_node(&self) -> bool {
         self.machine.nodes.len() < 2

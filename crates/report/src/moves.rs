@@ -1,4 +1,4 @@
-//! The part of the report on moved pages.
+//! The part of the report on page migrations.
 
 use nodewise_analysis::{Journey, MoveCounts};
 use nodewise_profile::{Meta, Migration as Recorded, MoveKind, ObjectId, PageNumber, Profile};
@@ -6,71 +6,72 @@ use nodewise_simulation::{Moved, Prediction};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// Rows, journeys and runs of homes that a report holds at most; the table `migrations` has all.
+/// Largest number of migration rows, and of runs of home nodes over all objects, in a report. The profile's table
+/// `migrations` has all moves.
 const ROWS: usize = 10_000;
-/// Steps that time is cut into.
+/// Number of equal time steps into which the recording is divided for [`Moves::over_time`].
 const STEPS: u64 = 60;
-/// Runs of pages whose whole journey is told.
+/// Largest number of page runs in [`Moves::journeys`].
 const JOURNEYS: usize = 24;
 
 /// One recorded move of a run of pages.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Migration {
-    /// Since the recording began.
+    /// Time of the move, in seconds since the recording began.
     pub seconds: f64,
     /// Name of the object.
     pub object: String,
-    /// First page, counted from the object's first.
+    /// First page of the run, counted from the object's first page.
     pub page: u64,
-    /// Pages that moved together, of 4 KiB.
+    /// Number of 4 KiB pages that moved together.
     pub pages: u32,
-    /// The node they left.
+    /// The node that the pages leave.
     pub from: u16,
-    /// The node they went to.
+    /// The node that the pages go to.
     pub to: u16,
-    /// A policy as written, `kernel` or `unknown`.
+    /// Who moved the pages: a policy as written on the command line, `kernel` or `unknown`.
     pub by: String,
-    /// What it is to the first page: `first`, `ping-pong` or `multiple`.
+    /// Kind of the move for the first page of the run: `first`, `ping-pong` (back to the node just left) or `multiple`.
     pub kind: &'static str,
-    /// Accesses or samples from the new node.
+    /// Accesses or samples per page from the target node.
     pub to_count: f64,
-    /// Those from the old node; `null` when the policy could not see them.
+    /// Accesses or samples per page from the source node; `null` if the policy could not see them.
     pub home_count: Option<f64>,
-    /// What `to_count` had to exceed.
+    /// The threshold that `to_count` had to exceed.
     pub against: f64,
 }
 
-/// What all moves amount to. Pages are of 4 KiB and count once for each move, but for `pages`.
+/// Totals over all moves. A 4 KiB page is counted once for each of its moves, except in `pages`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Moves {
-    /// The policy that would have made them, as simulated; `null` where they were recorded.
+    /// The simulated policy that would have made the moves; `null` if the moves were recorded.
     pub simulated: Option<String>,
-    /// Pages that moved at all.
+    /// Number of pages that moved at least once.
     pub pages: u64,
-    /// The share of samples that were local with pages where moves had them; `null` where it is not known which nodes
-    /// threads were on, or nothing was moved.
+    /// Share of the accesses or samples that are local when each page is at its current node after each move; `null` if
+    /// the nodes of the threads are unknown, or nothing was moved.
     pub local_fraction: Option<f64>,
-    /// Where accesses are samples: least and largest share of the accesses that was local; else `null`.
+    /// If accesses are samples: lower and upper bound of the share of accesses that was local; else `null`.
     pub local_range: Option<[f64; 2]>,
-    /// Moved by policies of ours.
+    /// Page moves by nodewise's policies.
     pub ours: u64,
-    /// Moved by the kernel's own balancing, as far as it was seen page by page.
+    /// Page moves by the kernel's NUMA balancing that were observed for individual pages.
     pub kernel: u64,
-    /// Found moved, and neither by us nor, by its own count, by the kernel.
+    /// Page moves made neither by nodewise nor, according to the kernel's counter, by the kernel.
     pub others: u64,
-    /// The kernel's own count; `null` if it was not read.
+    /// Page moves according to the kernel's own counter; `null` if it was not read.
     pub kernel_counted: Option<u64>,
     /// Moves back to the node just left.
     pub ping_pongs: u64,
-    /// Second and later moves to yet another node.
+    /// Second and later moves that do not go back to the node just left.
     pub multiple: u64,
-    /// Moves from the node that used the page most; `null` when no policy saw the home's own accesses.
+    /// Moves away from the node that used the page most; `null` if no policy saw the accesses from the home node.
     pub incorrect: Option<u64>,
-    /// Moves of pages, by who moved them.
+    /// Number of page moves by each policy and the kernel.
     pub by: Vec<MovedBy>,
-    /// What policies wanted to move but were kept from, by cause.
+    /// Moves that a policy proposed but a limit prevented, by cause.
     pub held_back: Vec<HeldBack>,
-    /// Pages moved by our policies, `[from][to]`.
+    /// Pages moved by nodewise's policies, `[from][to]`.
     pub matrix: Vec<Vec<u64>>,
     /// Pages moved by the kernel, `[from][to]`.
     pub kernel_matrix: Vec<Vec<u64>>,
@@ -78,24 +79,24 @@ pub struct Moves {
     pub others_matrix: Vec<Vec<u64>>,
     /// Pages by number of moves: entry `i` counts those that moved `i` times.
     pub pages_by_moves: Vec<u64>,
-    /// Objects with moved pages, the most moved first.
+    /// Objects with moved pages, those with most moves first.
     pub objects: Vec<MovedObject>,
     /// Moves in steps of time, by pair of nodes; steps without moves are left out.
     pub over_time: Vec<Step>,
-    /// Where the most-moved pages lived through the run.
+    /// The sequence of home nodes of the pages with most moves.
     pub journeys: Vec<PageJourney>,
 }
 
-/// Who moved how much.
+/// Number of pages that one policy, or the kernel, moved.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct MovedBy {
-    /// A policy as written, or `kernel`.
+    /// A policy as written on the command line, or `kernel`.
     pub by: String,
     /// Number of pages moved.
     pub pages: u64,
 }
 
-/// Moves that did not happen.
+/// Proposed moves that one limit prevented.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct HeldBack {
     /// `budget`, `rate`, `hysteresis`, `few-samples` …
@@ -109,49 +110,49 @@ pub struct HeldBack {
 pub struct MovedObject {
     /// Name of the object.
     pub name: String,
-    /// Pages that moved at all.
+    /// Number of pages that moved at least once.
     pub pages: u64,
-    /// Moved by policies of ours.
+    /// Page moves by nodewise's policies.
     pub ours: u64,
-    /// Moved by the kernel.
+    /// Page moves by the kernel.
     pub kernel: u64,
-    /// Pages moved by others than our policies and the kernel.
+    /// Page moves made neither by nodewise's policies nor by the kernel.
     pub others: u64,
     /// Moves back to the node just left.
     pub ping_pongs: u64,
-    /// Second and later moves to yet another node.
+    /// Second and later moves that do not go back to the node just left.
     pub multiple: u64,
-    /// Number of all its pages.
+    /// Number of all pages of the object.
     pub of_pages: u64,
-    /// Where its moved pages lived first and last.
+    /// First and last home node of the object's moved pages.
     pub homes: Vec<Homes>,
 }
 
-/// A run of pages with one first and one last home.
+/// A run of consecutive pages with the same first and the same last home node.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Homes {
-    /// First page, counted from the object's first.
+    /// First page of the run, counted from the object's first page.
     pub page: u64,
     /// Length of the run in pages.
     pub pages: u64,
     /// The node before the first move.
     pub first: u16,
-    /// The node after the last.
+    /// The node after the last move.
     pub last: u16,
 }
 
 /// Moves between two nodes in a step of time.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Step {
-    /// Since the recording began.
+    /// Start of the step, in seconds since the recording began.
     pub start_seconds: f64,
-    /// Since the recording began.
+    /// End of the step, in seconds since the recording began.
     pub end_seconds: f64,
-    /// The node that pages left.
+    /// The node that the pages leave.
     pub from: u16,
-    /// The node gone to.
+    /// The node that the pages go to.
     pub to: u16,
-    /// Pages moved by our policies.
+    /// Pages moved by nodewise's policies.
     pub ours: u64,
     /// Pages moved by the kernel.
     pub kernel: u64,
@@ -159,39 +160,40 @@ pub struct Step {
     pub others: u64,
 }
 
-/// Pages that always moved together, and where they lived.
+/// A run of pages that always moved together, and its home nodes over time.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct PageJourney {
     /// Name of the object.
     pub object: String,
-    /// First page, counted from the object's first.
+    /// First page of the run, counted from the object's first page.
     pub page: u64,
     /// Length of the run in pages.
     pub pages: u64,
-    /// The nodes that they were on, in order of time.
+    /// The successive home nodes, in order of time.
     pub stays: Vec<Stay>,
 }
 
-/// A home, until the next.
+/// A period on one home node, which lasts until the next one begins.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Stay {
-    /// When it began, since the recording began; 0 for the first.
+    /// Start of the period, in seconds since the recording began; 0 for the first.
     pub seconds: f64,
-    /// The node that they were on.
+    /// The home node of the pages.
     pub node: u16,
-    /// Who brought the pages there; `null` for the first.
+    /// Who moved the pages there, as in [`Migration::by`]; `null` for the first.
     pub by: Option<String>,
-    /// What that move was to them: `first`, `ping-pong` or `multiple`; `null` for the first stay.
+    /// Kind of that move: `first`, `ping-pong` or `multiple`; `null` for the first period.
     pub kind: Option<&'static str>,
 }
 
-/// What names and counts a report's rows are made with.
+/// Builds rows and totals from a profile, with the names that objects have in the report.
 struct Writer<'a> {
     profile: &'a Profile,
     names: &'a BTreeMap<ObjectId, String>,
 }
 
-/// The same for moves that a policy would have made: as if the profile had them. `names` as in [`recorded`].
+/// Rows and totals of the moves that a policy would have made, in the same form as [`recorded`] moves. `names` as in
+/// [`recorded`].
 pub(crate) fn simulated(
     prediction: &Prediction,
     page_size: u64,
@@ -200,7 +202,7 @@ pub(crate) fn simulated(
 ) -> (Vec<Migration>, Option<Moves>) {
     let nothing = Moved::default();
     let moved = prediction.moved.as_ref().unwrap_or(&nothing);
-    // Proposals are for pages of the metrics' size.
+    // The simulation counts prevented moves in pages of `page_size`; the report counts 4 KiB pages.
     let of_base_pages = |(cause, pages)| (cause, pages * page_size / nodewise_profile::BASE_PAGE_SIZE);
     let held_back = moved.held_back.causes().into_iter().map(of_base_pages);
     let moved_profile = Profile {
@@ -223,8 +225,8 @@ pub(crate) fn simulated(
     (rows, moves)
 }
 
-/// The rows and what they amount to; no sums where nothing moved, was held back or was asked about.
-/// `names` are what objects are called elsewhere in the report.
+/// Rows and totals of the recorded moves. There are no totals if nothing moved, no move was prevented, and the kernel's
+/// counter was not read. `names` are the names that the rest of the report gives to objects.
 pub(crate) fn recorded(
     profile: &Profile,
     names: &BTreeMap<ObjectId, String>,
@@ -252,7 +254,7 @@ impl Writer<'_> {
         }
     }
 
-    /// A page's place in its object.
+    /// Index of a page in its object.
     fn place(&self, object: ObjectId, page: PageNumber) -> u64 {
         let first = self
             .profile
@@ -347,7 +349,7 @@ impl Writer<'_> {
         most.into_iter().map(one).collect()
     }
 
-    /// Runs of equal first and last homes, at most this many.
+    /// Merges neighbouring pages with equal first and last home nodes into runs; at most `most` of them.
     fn homes(&self, journeys: &[&Journey], most: usize) -> Vec<Homes> {
         let mut runs: Vec<Homes> = Vec::new();
         for j in journeys {
@@ -393,7 +395,7 @@ impl Writer<'_> {
         steps.into_iter().map(one).collect()
     }
 
-    /// The most restless first; of equals, the largest.
+    /// The journeys with most moves, in descending order; of equals, those of most pages first.
     fn journeys(&self, journeys: &[Journey]) -> Vec<PageJourney> {
         let mut most: Vec<&Journey> = journeys.iter().collect();
         most.sort_by_key(|j| std::cmp::Reverse((j.moves.len(), j.pages)));

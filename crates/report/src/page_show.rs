@@ -1,5 +1,5 @@
-//! Pages through time, each in its home's colour, moves marked: ARS's "page show" (Tao et al., 3.3)
-//! for a whole run. One SVG file, light and dark, with tooltips.
+//! The home node of each page over time, shown as a colour, with moves marked: ARS's "page show" (Tao et al., 3.3) for
+//! a whole run. One SVG file for light and dark colour schemes, with tooltips.
 
 use crate::markup::Text;
 use crate::plural;
@@ -14,23 +14,24 @@ use std::fmt::Write;
 pub struct PageShow<'a> {
     /// The policy, as written.
     pub policy: &'a str,
-    /// One line below it.
+    /// A line of text below the policy.
     pub summary: &'a str,
     /// The profile, for the names of objects.
     pub profile: &'a Profile,
     /// The histogram whose pages are drawn.
     pub histogram: &'a Histogram,
-    /// Where each page starts.
+    /// Home node of each page before any moves.
     pub start: &'a [NodeId],
-    /// Nodes of the machine.
+    /// Number of nodes of the machine.
     pub nodes: usize,
     /// The slices of the run, ascending.
     pub slices: &'a [SliceShare],
-    /// What moved at their ends, ascending by slice.
+    /// The moves, each at the end of a slice, ascending by slice.
     pub migrations: &'a [Migration],
 }
 
-/// Okabe and Ito's colours, told apart whatever one's eyes; more nodes share them, tooltips do not.
+/// Colours of Okabe and Ito, which can be distinguished with any kind of colour vision. On machines with more nodes
+/// than colours, several nodes share one; tooltips give the node's number.
 const STYLE: &str = "text{font:12px system-ui,'Segoe UI','DejaVu Sans',sans-serif;fill:#171b21}\
 .title{font-size:17px;font-weight:600}.small{font-size:11px;fill:#59636f}.end{text-anchor:end}.middle{text-anchor:middle}\
 .ground{fill:#f5f6f8}.paper{fill:#e3e6ea}.n0{fill:#0072b2}.n1{fill:#e69f00}.n2{fill:#009e73}.n3{fill:#cc79a7}\
@@ -44,14 +45,14 @@ const LEFT: f64 = 132.0;
 const TOP: f64 = 92.0;
 const WIDTH: f64 = 660.0;
 const HEIGHT: f64 = 384.0;
-/// Of the curve of local accesses below.
+/// Height of the curve of local accesses, SVG units.
 const CURVE: f64 = 64.0;
 const ROWS: usize = 256;
 const COLUMNS: usize = 220;
 const OBJECTS: usize = 10;
 
-/// The picture of a run, a complete SVG document. Arrays are shown, the ones with most pages where
-/// there are many; long runs and large arrays are gathered, the commonest home for all.
+/// The picture of a run, a complete SVG document. It shows arrays; if there are many, those with most pages. In long
+/// runs and large arrays several slices or pages share a cell, which shows the most frequent home node.
 #[must_use]
 pub fn page_show(show: &PageShow<'_>) -> String {
     let rows = Rows::of(show);
@@ -74,12 +75,12 @@ pub fn page_show(show: &PageShow<'_>) -> String {
     svg
 }
 
-/// Pages in the order of their numbers, several to a row where there are many.
+/// The rows of the picture: pages in ascending order, several in one row if there are many.
 struct Rows {
     /// Indices of pages in the histogram, ascending.
     pages: Vec<u32>,
     per_row: usize,
-    /// Objects shown, with how many pages each has, in the order of the pages.
+    /// The objects shown, in the order of their pages, each with its number of pages.
     objects: Vec<(ObjectId, usize)>,
 }
 
@@ -124,7 +125,7 @@ impl Rows {
     }
 }
 
-/// What each row shows in each column.
+/// The content of each cell.
 struct Grid {
     /// The node of each cell, `[column][row]`.
     homes: Vec<Vec<u16>>,
@@ -194,7 +195,7 @@ impl Grid {
         self.marks(svg, column, height);
     }
 
-    /// A dot where a row's pages move.
+    /// Draws a dot in each row whose pages move.
     fn marks(&self, svg: &mut String, column: f64, height: f64) {
         let radius = (height.min(column) * 0.32).clamp(0.7, 2.2);
         let mut path = String::new();
@@ -227,7 +228,7 @@ fn pages_of<'a>(histogram: &'a Histogram, migration: &Migration) -> impl Iterato
     (from..histogram.len()).take_while(move |i| histogram.pages[*i] < end)
 }
 
-/// The home that most pages of each row have; the lowest of equals.
+/// The most frequent home node of each row's pages; the lowest node if several are equally frequent.
 fn commonest(homes: &[u16], rows: &Rows, nodes: usize) -> Vec<u16> {
     let mut counts = vec![0u32; nodes];
     let of = |pages: &[u32]| {
@@ -286,7 +287,7 @@ fn labels(svg: &mut String, show: &PageShow<'_>, rows: &Rows) {
     }
 }
 
-/// The share of local accesses, slice by slice.
+/// Draws the share of local accesses of each slice.
 fn curve(svg: &mut String, show: &PageShow<'_>) {
     let (top, wide) = (TOP + HEIGHT + 14.0, WIDTH / show.slices.len().max(1) as f64);
     let mut path = String::new();

@@ -1,4 +1,4 @@
-//! The part of the report on which threads take which parts in other runs.
+//! The part of the report on how the threads of other runs take the parts of the data.
 
 use nodewise_analysis::figures::{percent, plural};
 use nodewise_analysis::{Assignment, Roles as Found, shared_counters};
@@ -6,70 +6,71 @@ use nodewise_profile::{Profile, Schedule};
 use nodewise_simulation::{OtherRuns as Predicted, RegionCost};
 use serde::Serialize;
 
-/// How the threads of other runs of the same command took the parts of the recorded one. A part is the pages of which
-/// one thread made more than half of the accesses.
+/// How the threads of other runs of the same command took the parts of the recorded run. A part is the set of pages of
+/// which one thread made more than half of the accesses.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Roles {
     /// `fixed`, `arrival` or `dynamic`.
     pub assignment: &'static str,
-    /// Whether it is assumed because each thread takes one number from a shared counter, not seen.
+    /// Whether `assignment` was not observed in other runs, but is assumed because each thread takes a number from a
+    /// shared counter.
     pub assumed: bool,
     /// Number of other runs.
     pub other_runs: u32,
-    /// Share of the accesses to parts that the thread of the same number made.
+    /// Share of the accesses to parts that were made by the thread of the same number.
     pub by_number: f64,
-    /// Share that threads made which were matched with parts by the pages that they use.
+    /// Share of the accesses to parts that were made by the thread matched with the part by the pages that it uses.
     pub by_data: f64,
-    /// Share that matched threads would have made if each had taken work without regard to parts.
+    /// Expected value of `by_data` if threads had taken work independently of the parts.
     pub by_chance: f64,
     /// Share of all accesses that went to parts.
     pub in_parts: f64,
-    /// Parallel constructs that deal pieces of work to the next thread that asks, the largest share first.
+    /// Parallel constructs that assign work dynamically to the next idle thread, the largest share first.
     pub loops: Vec<DynamicLoop>,
-    /// Code that takes numbers from counters which threads share, those of most threads first.
+    /// Code that takes numbers from a counter shared by threads, that of most threads first.
     pub counters: Vec<Counter>,
-    /// The same in a sentence.
+    /// A summary in one or two sentences.
     pub sentence: String,
 }
 
-/// A parallel construct of which another run may give each thread another part.
+/// A parallel construct with dynamic scheduling: in another run, each thread may take a different part.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct DynamicLoop {
-    /// The function that it is in.
+    /// The function that contains the construct.
     pub function: String,
-    /// Where it begins, as `file:line`.
+    /// Start of the construct, as `file:line`.
     pub site: String,
     /// `dynamic`, `guided` or `tasks`.
     pub schedule: &'static str,
-    /// Share of all lines that its threads fetch.
+    /// Share of all fetched cache lines that are fetched in the construct.
     pub share: f64,
-    /// What to write instead.
+    /// The recommended change to the source code.
     pub advice: String,
 }
 
-/// Code that takes numbers from a counter which threads share, by an atomic operation or under a lock.
+/// Code that takes numbers from a counter shared by threads, by an atomic operation or under a lock.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Counter {
-    /// The function that it is in.
+    /// The function that contains the code.
     pub function: String,
-    /// Where that is, as `file:line`.
+    /// Location of the code, as `file:line`.
     pub site: String,
-    /// Number of threads that took one.
+    /// Number of threads that took a number.
     pub threads: usize,
-    /// Number of threads that took more than one.
+    /// Number of threads that took more than one number.
     pub again: usize,
 }
 
 /// Local fractions that another run is expected to have under a policy.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct OtherRuns {
-    /// With threads bound by their numbers.
+    /// Local fraction if threads are bound by their numbers.
     pub by_number: f64,
-    /// With each thread on the node of the part that it takes.
+    /// Local fraction if each thread is on the node of the part that it takes.
     pub by_data: f64,
-    /// The first, of the accesses to objects that maps reach.
+    /// `by_number`, limited to accesses to objects that a map can place.
     pub mapped_by_number: f64,
-    /// The second of those.
+    /// `by_data`, limited to accesses to objects that a map can place.
     pub mapped_by_data: f64,
 }
 
@@ -85,7 +86,7 @@ impl From<Predicted> for OtherRuns {
 }
 
 impl Roles {
-    /// What was found of a recorded program, the constructs of which cost `regions`.
+    /// Builds this part of the report; `regions` is the cost of the program's parallel constructs.
     #[must_use]
     pub fn of(found: &Found, profile: &Profile, regions: &[RegionCost]) -> Self {
         Self {
@@ -116,7 +117,7 @@ fn counters(profile: &Profile) -> Vec<Counter> {
     shared_counters(profile).into_iter().filter_map(one).collect()
 }
 
-/// Constructs that fetch a smaller share of the lines are not worth a line.
+/// Smallest share of the fetched cache lines for a construct to be listed.
 const SMALL: f64 = 0.02;
 
 fn dynamic_loops(regions: &[RegionCost]) -> Vec<DynamicLoop> {
@@ -129,7 +130,7 @@ fn dynamic_loops(regions: &[RegionCost]) -> Vec<DynamicLoop> {
             site: region.frame.place(),
             schedule: schedule.name(),
             share,
-            advice: instead(schedule).to_owned(),
+            advice: schedule_advice(schedule).to_owned(),
         })
     };
     let mut loops: Vec<DynamicLoop> = regions.iter().filter_map(one).collect();
@@ -137,8 +138,8 @@ fn dynamic_loops(regions: &[RegionCost]) -> Vec<DynamicLoop> {
     loops
 }
 
-/// What gives each thread the same part in each run.
-fn instead(schedule: Schedule) -> &'static str {
+/// The change that gives each thread the same part in each run.
+fn schedule_advice(schedule: Schedule) -> &'static str {
     match schedule {
         Schedule::Tasks => {
             "#pragma omp parallel for schedule(static) over the same pieces, or tasks with `affinity`"
@@ -149,10 +150,10 @@ fn instead(schedule: Schedule) -> &'static str {
     }
 }
 
-/// Pages of no part that are worth a word.
+/// Smallest share of accesses to pages outside all parts for which that share is mentioned.
 const OUTSIDE: f64 = 0.1;
 
-/// What other runs, or the counters of a recorded program, show of its threads, in a sentence or two.
+/// One or two sentences on what other runs, or the counters of the recorded program, show about its threads.
 #[must_use]
 pub fn sentence(found: &Found, profile: &Profile) -> String {
     if let Some(site) = found.counter {
@@ -194,20 +195,20 @@ pub fn sentence(found: &Found, profile: &Profile) -> String {
     }
 }
 
-/// A share that a placement may lose in another run without a word.
-const KEPT: f64 = 0.01;
+/// Largest loss of local fraction in another run that is not mentioned.
+const MAX_UNREPORTED_LOSS: f64 = 0.01;
 
-/// What a placement, of which `local` of the accesses are local in the recorded run, is worth in another one; nothing where
-/// it keeps that.
+/// A sentence on the local fraction of a placement in another run, where `local` is that of the recorded run; `None` if
+/// it does not become smaller.
 #[must_use]
-pub fn worth(policy: &str, local: f64, expected: &OtherRuns, assumed: bool) -> Option<String> {
+pub fn other_run_sentence(policy: &str, local: f64, expected: &OtherRuns, assumed: bool) -> Option<String> {
     let run = if assumed {
         "In another run, if so,"
     } else {
         "In another run"
     };
     let (number, data) = (percent(expected.by_number), percent(expected.by_data));
-    (expected.by_number < local - KEPT).then(|| match number == data {
+    (expected.by_number < local - MAX_UNREPORTED_LOSS).then(|| match number == data {
         true => format!("{run} `{policy}` keeps {number} of the accesses local."),
         false => format!(
             "{run} `{policy}` keeps {number} of the accesses local with threads bound by number, {data} if each runs \

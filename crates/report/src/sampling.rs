@@ -4,32 +4,32 @@ use nodewise_analysis::{INTENSITY, Sampled as Analysed};
 use nodewise_profile::{Meta, Sampling as Recorded};
 use serde::Serialize;
 
-/// How hint faults were sampled, and what that says of the figures.
+/// How hint faults were sampled, and the resulting accuracy of the figures.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Sampling {
-    /// As it was recorded.
+    /// Settings and statistics of the recording.
     #[serde(flatten)]
     pub recorded: Recorded,
-    /// What bounds of exclusivity assume, since samples do not see it: one of a node's stands for this many
-    /// times as many accesses as one of another's, at most.
+    /// Assumption behind the bounds of exclusivity: a sample of one node stands for at most this many times as many
+    /// accesses as a sample of another node. Samples cannot show this ratio.
     pub intensity: f64,
     /// Exclusivity over the whole program.
     pub exclusivity: Sampled,
-    /// Share of the sampled pages whose first touch was not observed, so that their home is guessed.
+    /// Share of the sampled pages whose first touch was not observed; their home node is a guess.
     pub unknown_first_touch: f64,
-    /// Share of the pages known that have no samples: of them only the first touch was seen.
+    /// Share of the known pages that have no samples: only their first touch was observed.
     pub unseen: f64,
 }
 
-/// How surely exclusivity is known.
+/// Confidence of an exclusivity that was computed from samples.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Sampled {
     /// Number of pages with samples.
     pub pages: u64,
-    /// Those with enough to be judged.
+    /// Number of pages with enough samples to be evaluated.
     pub judged: u64,
-    /// Bounds of the mean over the judged pages at 95 %, of their accesses (see [`Sampling::intensity`]);
-    /// `null` when none is judged.
+    /// 95 % bounds of the mean exclusivity over these pages, in terms of accesses (see [`Sampling::intensity`]); `null`
+    /// if there is no such page.
     pub range: Option<[f64; 2]>,
 }
 
@@ -44,7 +44,7 @@ impl From<Analysed> for Sampled {
 }
 
 impl Sampling {
-    /// From the manifest; `None` where counts are counts.
+    /// Builds it from the manifest; `None` if accesses are not samples.
     pub(crate) fn of(meta: &Meta, exclusivity: Analysed, unknown_first_touch: f64) -> Option<Self> {
         meta.observer.is_sampled().then(|| Self {
             recorded: meta.sampling.clone().unwrap_or_default(),

@@ -1,4 +1,4 @@
-//! SVG of a parameter sweep, a panel for each parameter; light and dark, with tooltips.
+//! SVG of a parameter sweep, with a panel for each parameter; for light and dark colour schemes, with tooltips.
 
 // Why: docs/decisions/structure.md
 
@@ -6,14 +6,14 @@ use crate::markup::Text;
 use crate::{count, percent};
 use std::fmt::Write;
 
-/// One setting of one parameter, all others as chosen.
+/// Results of one value of one parameter; all other parameters have their chosen values.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SweepPoint {
     /// Name of the parameter.
     pub parameter: String,
-    /// Its value, as written.
+    /// Value of the parameter, as written.
     pub value: String,
-    /// Whether this is the value that the other panels have.
+    /// Whether this is the chosen value, which the other panels assume.
     pub chosen: bool,
     /// Predicted speed-up over the baseline.
     pub speedup: f64,
@@ -36,11 +36,11 @@ const GAP: f64 = 16.0;
 const MARGIN: f64 = 24.0;
 const TOP: f64 = 96.0;
 const COLUMNS: usize = 3;
-/// Of the curve, and of the bars below it.
+/// Height of the curve and of the bars below it, SVG units.
 const CURVE: f64 = 104.0;
 const BARS: f64 = 40.0;
 
-/// The picture of a sweep, a complete SVG document; points of a parameter are neighbours.
+/// The picture of a sweep, a complete SVG document. In `points`, those of one parameter must be consecutive.
 #[must_use]
 pub fn sweep_svg(title: &str, summary: &str, points: &[SweepPoint]) -> String {
     let panels: Vec<_> = points.chunk_by(|a, b| a.parameter == b.parameter).collect();
@@ -79,7 +79,7 @@ pub fn sweep_svg(title: &str, summary: &str, points: &[SweepPoint]) -> String {
     svg
 }
 
-/// One for all panels.
+/// The range of the curves, common to all panels.
 struct Scale {
     low: f64,
     high: f64,

@@ -5,8 +5,9 @@ use tabled::grid::util::string::get_line_width;
 use tabled::settings::object::Columns;
 use tabled::settings::{Alignment, Padding, Style};
 
-/// A table in text: columns as wide as their widest cell, two spaces apart, lines without trailing spaces. `columns`
-/// has a letter for each column, as LaTeX's `tabular` has: `l` aligns it to the left, `r` to the right.
+/// A table in text: each column is as wide as its widest cell, columns are two spaces apart, and lines have no trailing
+/// spaces. `columns` has a letter for each column, as in LaTeX's `tabular`: `l` aligns it to the left, `r` to the
+/// right.
 #[must_use]
 pub fn table<R>(columns: &str, rows: impl IntoIterator<Item = R>) -> String
 where
@@ -26,7 +27,8 @@ where
         .collect()
 }
 
-/// A line of a matrix: cells at the right of columns that are at least so wide. Escape sequences take no room.
+/// A line of a matrix. Each cell is a minimum column width and a text, which is aligned to the right. Escape sequences
+/// do not count towards the width.
 #[must_use]
 pub fn matrix_line(cells: impl IntoIterator<Item = (usize, String)>) -> String {
     let cell = |(width, text): (usize, String)| {

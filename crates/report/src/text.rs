@@ -1,4 +1,4 @@
-//! The report on one screen: verdict, policies, blame, and how reliable it is.
+//! The report on one screen: verdict, policies, diagnosis of the costliest objects, and reliability of the figures.
 
 mod coverage;
 mod moves;
@@ -11,7 +11,7 @@ use nodewise_advise::{FEW_LINES, VerdictKind};
 use nodewise_analysis::figures::{amount, between, grouped, pages, plural};
 use std::fmt::Write;
 
-/// What the reader's screen can show.
+/// Properties of the terminal that the text is for.
 #[derive(Clone, Copy, Debug)]
 pub struct Screen {
     /// Columns; lines are wrapped or shortened to fit.
@@ -20,17 +20,18 @@ pub struct Screen {
     pub colour: bool,
 }
 
-/// Objects that get a line of blame.
+/// Largest number of objects whose diagnosis is shown.
 const BLAMED: usize = 3;
-/// Objects that account for less of the run time are not worth a line.
+/// Share of the run time that an object must account for to be shown.
 const COSTLY: f64 = 0.02;
-/// Narrower screens get wrapped words, not shorter ones.
+/// Smallest width for which lines are laid out; on a narrower screen the terminal wraps them.
 const NARROWEST: usize = 60;
-/// Objects described, of those with 1 % of the accesses, where there is nothing to blame them for.
+/// Largest number of objects, of those with at least 1 % of the accesses, that are described for a machine with one
+/// node.
 const LARGEST: usize = 5;
-/// Objects named that have pages of few lines, of those not described.
+/// Largest number of further objects named because their accesses go to a few cache lines.
 const NAMED: usize = 3;
-/// The way on from a machine with one node.
+/// The next step if the report is for a machine with one node.
 const NAME_A_MACHINE: &str =
     "Name the machine you mean, such as --machine epyc-2s-nps4; `nodewise topo --list` has them all.";
 
@@ -79,7 +80,7 @@ impl Writer {
         }
     }
 
-    /// Appends `text` wrapped, after `lead` on the first line and as many spaces on the others.
+    /// Appends `text`, wrapped. The first line begins with `lead`, the others with spaces of the same width.
     fn wrapped(&self, out: &mut String, lead: &str, text: &str, paint: impl Fn(&str) -> String) {
         let indent = lead.chars().count();
         for (i, line) in wrap(text, self.screen.width - indent).iter().enumerate() {
@@ -115,7 +116,7 @@ impl Writer {
         };
         self.wrapped(out, "", &clean(&report.verdict.sentence), |l| self.paint(code, l));
         if let Some(next) = &report.verdict.next {
-            // A shell goes on reading after `&&`: broken there, it can still be copied.
+            // Broken after `&&`, a command line can still be copied: the shell expects more input there.
             for (lead, part) in std::iter::once("  next: ")
                 .chain(std::iter::repeat("        "))
                 .zip(steps(next))
@@ -134,7 +135,7 @@ impl Writer {
         out.push('\n');
     }
 
-    /// What a profile says without a machine to judge it for.
+    /// The part of the report that holds for a machine with one node: figures of the program alone.
     fn program(&self, out: &mut String, report: &Report) {
         self.wrapped(out, "  ", NAME_A_MACHINE, str::to_owned);
         out.push('\n');
@@ -161,7 +162,7 @@ impl Writer {
         out.push('\n');
     }
 
-    /// Waiting, and variables that all threads use, in objects that are not described above.
+    /// Names further objects whose accesses go to a few cache lines (waiting, variables that all threads use).
     fn few_lines(&self, out: &mut String, report: &Report, described: &[&Object]) {
         let is_described = |name: &String| described.iter().any(|o| o.name == *name);
         let outside = report.few_lines.iter();
@@ -226,7 +227,7 @@ impl Writer {
         let mut code = shown.iter().find_map(|o| o.snippet.as_ref());
         for object in &shown {
             self.wrapped(out, "", &clean(&object.blame), str::to_owned);
-            // One "leave it alone" is enough.
+            // If the verdict is to change nothing, advice of "Leave it alone." for each object would only repeat it.
             if report.verdict.outcome.is_to_act() || object.is_mismatched() || object.sampled.is_some() {
                 self.wrapped(out, "  → ", &clean(&object.advice), str::to_owned);
             }
@@ -249,7 +250,8 @@ impl Writer {
         out.push('\n');
     }
 
-    /// How threads get their parts, and what that costs the policy that is recommended, else the best one.
+    /// How threads get their parts of the data in other runs, and what that costs the recommended or else the best
+    /// policy.
     fn roles(&self, out: &mut String, report: &Report) {
         let Some(roles) = &report.roles else { return };
         self.wrapped(out, "", &roles.sentence, str::to_owned);
@@ -258,7 +260,7 @@ impl Writer {
         let policy = others().find(|p| report.recommends(p)).or_else(best);
         let worth = policy.and_then(|p| {
             let other = p.other_runs.as_ref()?;
-            roles::worth(&p.policy, p.local_fraction, other, roles.assumed)
+            roles::other_run_sentence(&p.policy, p.local_fraction, other, roles.assumed)
         });
         if let Some(worth) = worth.filter(|_| !report.has_one_node()) {
             self.wrapped(out, "", &worth, str::to_owned);
@@ -340,7 +342,7 @@ fn row(policy: &Policy, recommended: bool, wide: bool) -> Vec<String> {
     row
 }
 
-/// What is worth knowing of an array that the program allocates again and again.
+/// A remark on an array that the program allocates repeatedly; empty otherwise.
 fn allocated(object: &Object) -> String {
     match object.allocations {
         0 | 1 => String::new(),
@@ -348,7 +350,7 @@ fn allocated(object: &Object) -> String {
     }
 }
 
-/// What counts are called.
+/// The unit of the counts: accesses or samples.
 fn counted(report: &Report) -> &'static str {
     if report.program.exact {
         "accesses"
@@ -357,7 +359,7 @@ fn counted(report: &Report) -> &'static str {
     }
 }
 
-/// What samples rest on, and what they are not.
+/// How accesses were sampled, and how that limits the figures.
 fn sampled(report: &Report, sampling: &Sampling) -> String {
     let seen = &sampling.exclusivity;
     let exclusivity = match seen.range {
@@ -386,21 +388,21 @@ fn sampled(report: &Report, sampling: &Sampling) -> String {
     )
 }
 
-/// The commands of a line, each but the last with its `&&`.
+/// Splits a line into its commands; each but the last keeps its `&&`.
 fn steps(line: &str) -> impl Iterator<Item = &str> {
     line.split_inclusive(" && ").map(str::trim_end)
 }
 
-/// Names from the program cannot move the cursor or colour the terminal.
+/// Removes control characters, so that names from the program cannot move the cursor or colour the terminal.
 pub(crate) fn clean(text: &str) -> String {
     text.chars().filter(|c| !c.is_control()).collect()
 }
 
-/// Greedy, at spaces; words longer than a line stay whole.
+/// Wraps text greedily at spaces; words longer than a line are not broken.
 pub(crate) fn wrap(text: &str, width: usize) -> Vec<String> {
     let mut lines: Vec<String> = vec![String::new()];
     let mut used = 0;
-    // A number keeps its per cent sign.
+    // A number and its per cent sign stay on one line.
     for word in text.replace(" %", "\u{a0}%").split(' ') {
         let word = word.replace('\u{a0}', " ");
         let length = word.chars().count();

@@ -1,5 +1,5 @@
-//! SVG of a machine's topology and its latency matrix. Nodes are placed so that links can be told apart, or in their
-//! sockets; line width is bandwidth. Light and dark, with tooltips.
+//! SVG of a machine's topology and its latency matrix. Nodes are grouped by socket, or positioned so that links can be
+//! distinguished; line width shows bandwidth. For light and dark colour schemes, with tooltips.
 
 // Why: docs/decisions/structure.md
 
@@ -13,7 +13,8 @@ use layout::{Layout, Spot};
 use nodewise_machine::{Machine, Node, format_bytes, format_list};
 use std::fmt::Write;
 
-/// Colours twice: attributes cannot know the reader's scheme, and not every viewer knows variables.
+/// Colours are given twice, as plain values and in a media query: SVG attributes cannot depend on the reader's colour
+/// scheme, and some viewers do not support CSS variables.
 const STYLE: &str = "text{font:12px system-ui,'Segoe UI','DejaVu Sans',sans-serif;fill:#171b21}\
 .title{font-size:19px;font-weight:600}.small{font-size:11px;fill:#59636f}.name{font-weight:600}.middle{text-anchor:middle}\
 .end{text-anchor:end}.ground{fill:#f5f6f8}.node{fill:#fff;stroke:#1667a8;stroke-width:1.5}\
@@ -46,7 +47,8 @@ pub fn topology_svg(machine: &Machine) -> String {
     )
 }
 
-/// Where nodes stand in such a picture, in units of half of it: -1 to 1, x to the right, y downwards.
+/// Positions of the nodes in the picture of [`topology_svg`], from -1 to 1 in each direction; x to the right, y
+/// downwards.
 #[must_use]
 pub fn places(machine: &Machine) -> Vec<(f64, f64)> {
     let spots = Layout::of(machine).nodes;
@@ -64,9 +66,9 @@ pub fn places(machine: &Machine) -> Vec<(f64, f64)> {
     spots.iter().map(|s| (x(s), y(s))).collect()
 }
 
-/// Nodes and links alone, a complete SVG document: links as wide as they carry and, where `load` (MB/s by
-/// [`nodewise_machine::LinkId`], then the backplane's where there is one) says what they do carry, coloured by
-/// their share of it.
+/// The nodes and links without the latency matrix, a complete SVG document. Line width shows the bandwidth of a link.
+/// If `load` is given (MB/s by [`nodewise_machine::LinkId`], followed by that of the backplane if there is one), the
+/// colour shows the utilization.
 ///
 /// # Panics
 /// If a link or the backplane has no load in the list.
@@ -106,7 +108,7 @@ fn graph(machine: &Machine, layout: &Layout, load: Option<&[f64]>) -> String {
     svg
 }
 
-/// What widths and colours mean.
+/// The legend of line widths and colours.
 fn legend(y: f64, loaded: bool) -> String {
     let wide = "Lines are as wide as they carry; arrows where directions differ.";
     if !loaded {
@@ -181,7 +183,7 @@ fn shortened(text: &str, columns: usize) -> String {
         .collect()
 }
 
-/// MB/s as `5.6 GB/s`.
+/// Formats a bandwidth in MB/s as `5.6 GB/s`.
 fn gigabytes(bandwidth: f64) -> String {
     let gigabytes = bandwidth / 1000.0;
     let digits = usize::from(gigabytes < 99.95) + usize::from(gigabytes < 0.995);

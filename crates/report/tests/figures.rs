@@ -1,4 +1,4 @@
-//! Figures are written as on the page: `web/test/figures.ts` holds it to the same file.
+//! Numbers are formatted as on the page: `web/test/figures.ts` tests the page against the same file.
 
 use nodewise_report::{bytes, count, percent, ratio, seconds};
 use std::collections::BTreeMap;

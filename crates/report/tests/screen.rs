@@ -14,7 +14,7 @@ fn the_summary_fits_one_screen() {
             "{} lines at {width}",
             text.lines().count()
         );
-        // Code and commands stay whole: they are there to be copied.
+        // Code and commands are not wrapped, so that they can be copied.
         for line in text
             .lines()
             .filter(|l| !l.starts_with("      ") && !l.starts_with("  next: "))

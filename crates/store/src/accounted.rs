@@ -1,22 +1,23 @@
-//! Whether the tables account for the pages that rows name.
+//! Checks that the pages named by rows are plausible, to limit the memory that a small hostile file can make analysis
+//! use.
 //!
-//! A few bytes of a row can name any number of pages, and analysis takes memory for each. In a recording they lie in
-//! their object, or have a recorded first touch. Other pages, of pools or of memory without a known owner, come in rows
-//! of a few pages, or were sampled page by page.
+//! A few bytes of a row can name any number of pages, and analysis needs memory for each page. In a real recording,
+//! pages belong to the row's object or have a recorded first touch. Other pages (of pools, or of memory without a known
+//! owner) occur only in rows of a few pages, or were sampled one by one.
 
 use crate::runs::Runs;
 use nodewise_profile::{Access, PageNumber, Profile};
 
-/// Pages that need not be accounted for, 4 GiB …
+/// Number of pages that are accepted without being accounted for (4 GiB); [`FREE_A_ROW`] is added for each row.
 const FREE: u64 = 1 << 20;
-/// … and this many more for each row so far.
+/// Number of further pages that are accepted without being accounted for, for each row read so far.
 const FREE_A_ROW: u64 = 64;
 
-/// Counts the pages of rows that are neither their object's nor touched first.
+/// Counts the pages of rows that neither belong to their object nor have a recorded first touch.
 #[derive(Debug)]
 pub struct Accounted<'p> {
     profile: &'p Profile,
-    strange: Runs,
+    unaccounted: Runs,
     free: u64,
 }
 
@@ -25,7 +26,7 @@ impl<'p> Accounted<'p> {
         let samples = profile.meta.sampling.as_ref().map_or(0, |s| s.samples);
         Self {
             profile,
-            strange: Runs::default(),
+            unaccounted: Runs::default(),
             free: FREE.saturating_add(samples),
         }
     }
@@ -38,16 +39,16 @@ impl<'p> Accounted<'p> {
         let (first, beyond) = (object.first_page.0, object.first_page.0 + object.pages);
         self.untouched(begin, end.min(first));
         self.untouched(begin.max(beyond), end);
-        match self.strange.count() > self.free {
+        match self.unaccounted.count() > self.free {
             true => Err(format!(
                 "its rows name {} pages that are in no object and that nothing touched first",
-                self.strange.count()
+                self.unaccounted.count()
             )),
             false => Ok(()),
         }
     }
 
-    /// Adds those of the pages from `begin` to `end` that were not seen to be touched first.
+    /// Adds those pages from `begin` to `end` (exclusive) that have no recorded first touch.
     fn untouched(&mut self, mut begin: u64, end: u64) {
         if begin >= end {
             return;
@@ -57,12 +58,12 @@ impl<'p> Accounted<'p> {
         let at = touches.partition_point(|t| beyond(t) <= PageNumber(begin));
         for touch in touches[at..].iter().take_while(|t| t.page.0 < end) {
             if touch.page.0 > begin {
-                self.strange.add(begin, touch.page.0);
+                self.unaccounted.add(begin, touch.page.0);
             }
             begin = beyond(touch).0;
         }
         if begin < end {
-            self.strange.add(begin, end);
+            self.unaccounted.add(begin, end);
         }
     }
 }
@@ -105,7 +106,7 @@ mod tests {
     #[test]
     fn pages_count_that_are_in_neither() {
         let profile = profile();
-        for (row, strange) in [
+        for (row, unaccounted) in [
             (row(1, 100, 100), 0),
             (row(1, 99, 102), 2),
             (row(0, 100, 100), 100),
@@ -118,7 +119,7 @@ mod tests {
             let mut accounted = Accounted::new(&profile);
             accounted.check(&row).unwrap();
             accounted.check(&row).unwrap(); // the same pages count once
-            assert_eq!(accounted.strange.count(), strange, "{row:?}");
+            assert_eq!(accounted.unaccounted.count(), unaccounted, "{row:?}");
         }
     }
 

@@ -30,10 +30,10 @@ const OBJECT_PAGES_LOG2: u32 = 45;
 const CELL_BYTES: u64 = 64;
 /// Cells that are always allowed, however little memory is left.
 const MIN_CELLS: u64 = 1 << 22;
-/// Largest number of cells over all slices: 10⁷ pages of 64 threads in 1,000 slices, and two thirds more. A few bytes
-/// of file can stand for any number of them, and a reader has to go through all.
+/// Largest number of cells over all slices: 10⁷ pages × 64 threads × 1,000 slices, plus two thirds. A few bytes of a
+/// file can stand for any number of cells, and a reader has to visit all of them.
 const MAX_CELLS: u64 = 1 << 40;
-/// log2 of the pages of a block, the unit in which pages seen before are told from new ones.
+/// log2 of the pages of a block, the unit in which pages seen before are distinguished from new ones.
 const BLOCK_LOG2: u32 = 12;
 
 /// Checks the small tables against the limits.
@@ -62,8 +62,8 @@ pub fn tables(p: &Profile) -> Result<(), String> {
     Ok(())
 }
 
-/// Sums up, over the pieces into which the migrations cut the address space, how many migrations cover each: the memory
-/// that is needed to tell where pages went.
+/// Divides the address space at the ends of all migrations into pieces, and sums up how many migrations cover each
+/// piece. The sum determines the memory needed to follow the moves of pages.
 fn pieces(migrations: &[Migration]) -> u64 {
     let ends = migrations
         .iter()
@@ -95,21 +95,21 @@ fn numbers(threads: &[Thread]) -> u64 {
 
 /// Counts the cells of rows as they are read, and compares them with the memory that is left.
 #[derive(Debug)]
-pub struct Room {
+pub struct CellBudget {
     most: u64,
     slice: u32,
     /// Cells of the current slice.
     in_slice: u64,
     /// Cells of all slices so far.
     all: u64,
-    /// Blocks of pages by thread, recorded only once `all` exceeds `most`: pages that were seen before take no more
-    /// memory.
+    /// Blocks of pages by thread, recorded only once `all` exceeds `most`. They show which pages were seen before and
+    /// thus need no further memory.
     blocks: HashMap<u32, Runs>,
     /// Blocks of all threads.
     block_count: u64,
 }
 
-impl Room {
+impl CellBudget {
     /// Room for `most` cells of the page × thread histogram, for each slice and for the distinct cells of all slices.
     pub fn new(most: u64) -> Self {
         Self {
@@ -179,7 +179,7 @@ mod tests {
     }
 
     fn fits(most: u64, rows: &[Access]) -> bool {
-        let mut room = Room::new(most);
+        let mut room = CellBudget::new(most);
         rows.iter().all(|row| room.check(row).is_ok())
     }
 
@@ -205,7 +205,7 @@ mod tests {
 
     #[test]
     fn a_real_recording_of_many_slices_has_room() {
-        let mut room = Room::new(1 << 30);
+        let mut room = CellBudget::new(1 << 30);
         for slice in 0..1000 {
             for thread in 0..64 {
                 room.check(&row(slice, thread, 4096, 10_000_000)).unwrap();

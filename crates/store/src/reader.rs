@@ -17,10 +17,10 @@ pub struct Reader {
     folder: PathBuf,
     profile: Profile,
     groups: Vec<Group>,
-    /// Cells that there is room for, the same each time that the accesses are read: what the first time takes is not
-    /// held against the next.
+    /// Number of histogram cells for which there is memory. It is determined once, so that memory used by a first pass
+    /// over the accesses does not make a second pass fail.
     room: u64,
-    /// Slices that were recorded, those of a lost file included.
+    /// Number of recorded slices, including those of a lost file.
     recorded: usize,
 }
 
@@ -96,12 +96,12 @@ impl Reader {
         &self.profile
     }
 
-    /// Compares the profile with other runs than it says itself.
+    /// Replaces the profile's record of which threads took which parts in other runs.
     pub fn set_taken(&mut self, taken: Vec<TakenPart>) {
         self.profile.taken = taken;
     }
 
-    /// Gives the small tables away, when the accesses are no longer needed.
+    /// Returns the small tables, when the accesses are no longer needed.
     #[must_use]
     pub fn into_profile(self) -> Profile {
         self.profile
@@ -174,8 +174,8 @@ impl Reader {
         Ok(())
     }
 
-    /// Removes the rows of a slice whose remaining rows were in the missing file; not those of slices that there never
-    /// were.
+    /// Removes the rows of a slice whose remaining rows were in the missing file. Rows with a slice number beyond the
+    /// recorded ones are kept, so that validation refuses them.
     fn drop_incomplete(&self, batch: &mut Vec<Access>) {
         let lost = self.profile.slices.len()..self.recorded;
         if !lost.is_empty() && batch.last().is_some_and(|a| a.slice.index() >= lost.start) {

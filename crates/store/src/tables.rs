@@ -5,8 +5,8 @@ use crate::error::{Error, Result};
 use crate::table::{Column, Entry, Kind, Schema, Table, TableWriter};
 use Kind::{Ascending, F64, MaybeF64, MaybeU32, Text, U32, U64};
 use nodewise_profile::{
-    FirstTouch, Frame, Migration, Object, ObjectId, ObjectKind, PageNumber, Profile, Region, RegionId,
-    RegionKind, Schedule, Site, SiteId, Slice, SliceId, TakenPart, Thread, ThreadId, Ticket,
+    CounterUse, FirstTouch, Frame, Migration, Object, ObjectId, ObjectKind, PageNumber, Profile, Region,
+    RegionId, RegionKind, Schedule, Site, SiteId, Slice, SliceId, TakenPart, Thread, ThreadId,
 };
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -98,7 +98,7 @@ const TABLES: [(&str, &Schema); 10] = [
     (TAKEN, TAKEN_PARTS),
     ("tickets", TICKETS),
 ];
-/// The table of what other runs have shown.
+/// Name of the table of the parts that threads took in other runs.
 pub const TAKEN: &str = "taken";
 /// Tables that may be missing: profiles made before these were recorded lack them.
 const OPTIONAL: [&str; 3] = ["migrations", TAKEN, "tickets"];
@@ -119,7 +119,7 @@ pub fn write(folder: &Path, suffix: &str, profile: &Profile, slices: &[Slice]) -
     Ok(entries)
 }
 
-/// Writes the table [`TAKEN`] alone, beside those that are there.
+/// Writes only the table [`TAKEN`], next to the existing tables.
 pub fn write_taken(folder: &Path, suffix: &str, rows: &[TakenPart]) -> Result<Entry> {
     write_table(folder, &file(TAKEN, suffix), TAKEN_PARTS, &taken(rows))
 }
@@ -151,8 +151,8 @@ pub fn read(folder: &Path, entries: &Entries) -> Result<Profile> {
     Ok(profile)
 }
 
-/// Rows per byte that a table may have: few where rows carry identifiers of their own; sites and parts of objects
-/// repeat theirs.
+/// Largest number of rows per byte of a table. It is small for tables whose rows have unique identifiers, which hardly
+/// compress; the tables of sites and of parts of objects repeat identifiers.
 fn density(schema: &Schema) -> u64 {
     match schema[0].0 {
         "object" | "thread" | "region" | "slice" if schema[1].0 != "site" => bounds::ROWS_WITH_IDS,
@@ -485,7 +485,7 @@ fn read_taken(c: &[Column]) -> Vec<TakenPart> {
     (0..c[0].len()).map(row).collect()
 }
 
-fn tickets(rows: &[Ticket]) -> Vec<Column> {
+fn tickets(rows: &[CounterUse]) -> Vec<Column> {
     vec![
         u32s(rows, |t| t.site.0),
         u32s(rows, |t| t.thread.0),
@@ -493,8 +493,8 @@ fn tickets(rows: &[Ticket]) -> Vec<Column> {
     ]
 }
 
-fn read_tickets(c: &[Column]) -> Vec<Ticket> {
-    let row = |i: usize| Ticket {
+fn read_tickets(c: &[Column]) -> Vec<CounterUse> {
+    let row = |i: usize| CounterUse {
         site: SiteId(c[0].u32()[i]),
         thread: ThreadId(c[1].u32()[i]),
         again: c[2].u32()[i] != 0,

@@ -1,4 +1,4 @@
-//! Adds to a complete profile what other runs of its command have shown.
+//! Adds the parts that threads took in other runs of the command to a complete profile.
 
 use crate::error::{Error, Result};
 use crate::manifest::Manifest;
@@ -6,7 +6,7 @@ use crate::{tables, validate};
 use nodewise_profile::TakenPart;
 use std::path::Path;
 
-/// Puts who took which part in other runs into a profile, in place of what was there.
+/// Replaces the table of the parts that threads took in other runs.
 ///
 /// # Errors
 /// There is no profile, `taken` contradicts itself, or a file cannot be written.

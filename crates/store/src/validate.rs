@@ -1,7 +1,7 @@
 //! Invariants of a profile, checked when writing and reading: later code indexes tables without checks.
 
 use crate::accounted::Accounted;
-use crate::bounds::{self, Room};
+use crate::bounds::{self, CellBudget};
 use nodewise_profile::{Access, PageNumber, Profile, Slice, TakenPart};
 
 /// The reason why a profile is refused.
@@ -101,7 +101,7 @@ fn tickets(p: &Profile) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Checks what other runs are said to have done.
+/// Checks the table of the parts that threads took in other runs.
 pub fn taken(rows: &[TakenPart]) -> Result<(), Refusal> {
     let mut sum = 0u64;
     for (i, t) in rows.iter().enumerate() {
@@ -139,12 +139,12 @@ pub struct Rows<'p> {
     last: (u32, u64),
     accesses: u64,
     lines: u64,
-    room: Room,
+    room: CellBudget,
     accounted: Accounted<'p>,
 }
 
 impl<'p> Rows<'p> {
-    /// Of a profile for which there is room for this many cells.
+    /// Checks the rows of profile `p`, with memory for `room` histogram cells.
     pub fn new(p: &'p Profile, room: u64) -> Self {
         Self {
             regions: p.regions.len(),
@@ -154,13 +154,13 @@ impl<'p> Rows<'p> {
             last: (0, 0),
             accesses: 0,
             lines: 0,
-            room: Room::new(room),
+            room: CellBudget::new(room),
             accounted: Accounted::new(p),
         }
     }
 
-    /// Checks that everything a row refers to exists, that it comes after the row before, that no sum overflows, and
-    /// that there may be as many pages.
+    /// Checks that everything a row refers to exists, that rows are in order, that no sum overflows, and that the
+    /// number of pages is within the limits.
     pub fn check(&mut self, a: &Access) -> Result<(), Refusal> {
         let known = a.slice.index() < self.slices
             && a.region.index() < self.regions

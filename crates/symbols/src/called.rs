@@ -1,27 +1,28 @@
-//! What a module's code calls, as far as OpenMP is concerned: functions by name, through stubs and pointers too.
+//! Finds the names of the functions that a module's code calls, directly or through stubs and pointers, as far as
+//! OpenMP needs them.
 
 use iced_x86::{Decoder, DecoderOptions, Instruction, Mnemonic};
 use object::{Object, ObjectSection, ObjectSymbol, RelocationTarget, SymbolKind};
 use std::collections::{HashMap, HashSet};
 
-/// What clang calls a body that it wraps.
+/// Part of the symbol of an outlined body for which clang also makes a wrapper.
 pub(crate) const BODY: &str = ".omp_outlined_debug__";
-/// Instructions of a stub of the procedure linkage table, at most: `endbr64`, and the jump.
+/// Largest number of instructions of a stub in the procedure linkage table: `endbr64`, and the jump.
 const STUB: usize = 2;
 /// Longest function that is read, bytes.
 pub(crate) const LONGEST: u64 = 1 << 20;
 
-/// What a module's code calls, and has called.
-pub(crate) struct Called {
+/// The functions that a module's code calls, and those that it passes to the OpenMP runtime.
+pub(crate) struct CallTargets {
     /// Names of functions in other modules, by the address of the pointer that the loader fills.
     pointers: HashMap<u64, String>,
-    /// The same for functions of this module: wrapped bodies, and the OpenMP runtime's, which may be linked statically.
+    /// Names of functions of this module by address: wrapped bodies, and those of a statically linked OpenMP runtime.
     own: HashMap<u64, String>,
-    /// Addresses of the functions that GCC has its runtime run as tasks.
+    /// Addresses of the functions that GCC's OpenMP runtime runs as tasks.
     pub(crate) tasks: HashSet<u64>,
 }
 
-impl Called {
+impl CallTargets {
     pub(crate) fn of(elf: &object::File<'_>) -> Self {
         let dynamic: HashMap<usize, &str> = elf
             .dynamic_symbols()
@@ -57,7 +58,7 @@ impl Called {
         called
     }
 
-    /// Functions whose address is taken where tasks are made and no team is.
+    /// Functions whose address is taken in code that creates tasks and no team of threads.
     fn find_tasks(&self, elf: &object::File<'_>) -> HashSet<u64> {
         let mut found = HashSet::new();
         if !self
@@ -92,13 +93,14 @@ impl Called {
         found
     }
 
-    /// What a call or jump goes to, as far as it matters here.
+    /// The name of the function that a call or jump leads to, if it is known.
     pub(crate) fn name(&self, elf: &object::File<'_>, call: &Instruction) -> Option<&str> {
         let own = || self.own.get(&call.near_branch_target()).map(String::as_str);
         own().or_else(|| self.imported(elf, call))
     }
 
-    /// The same for functions of another module only, called through a pointer or a stub that jumps through one.
+    /// The name of a function of another module, which is called through a pointer or through a stub that jumps through
+    /// one.
     fn imported(&self, elf: &object::File<'_>, call: &Instruction) -> Option<&str> {
         if call.is_ip_rel_memory_operand() {
             let pointer = self.pointers.get(&call.ip_rel_memory_address());

@@ -1,6 +1,6 @@
 //! Source frames and symbols of one executable or shared library.
 
-use crate::called::{BODY, Called};
+use crate::called::{BODY, CallTargets};
 use nodewise_profile::Frame;
 use object::{Architecture, Object, ObjectSection, ObjectSegment, ObjectSymbol, SectionKind, SymbolKind};
 use std::borrow::Cow;
@@ -25,7 +25,7 @@ pub struct Module {
     pub(crate) bytes: Vec<u8>,
     pub(crate) lines: addr2line::Loader,
     /// Found when first asked for.
-    pub(crate) called: OnceCell<Called>,
+    pub(crate) called: OnceCell<CallTargets>,
 }
 
 impl Module {

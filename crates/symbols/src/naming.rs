@@ -144,7 +144,7 @@ pub(crate) fn by_declaration(code: &str) -> Option<String> {
     let rest = code[end..].trim_start();
     let end = rest.find(|c: char| !is_word(c))?;
     let (name, rest) = rest.split_at(end);
-    // What is followed by a body is a function.
+    // A declaration that is followed by a body is a function.
     let is_function =
         rest.trim_end().ends_with('{') || rest.trim_end().ends_with('}') && rest.starts_with('(');
     (outside && is_identifier(name) && rest.starts_with(['(', '{']) && !is_function).then(|| name.to_owned())
@@ -222,7 +222,7 @@ pub(crate) fn is_identifier(name: &str) -> bool {
         && !STATEMENTS.contains(&name)
 }
 
-/// Words of C and C++ that a type may have.
+/// Keywords of C and C++ that may be part of a type.
 const TYPES: [&str; 23] = [
     "auto",
     "bool",
@@ -249,7 +249,7 @@ const TYPES: [&str; 23] = [
     "volatile",
 ];
 
-/// Words that no type has and no variable either.
+/// Keywords that are neither part of a type nor a variable's name.
 const STATEMENTS: [&str; 23] = [
     "case",
     "catch",

@@ -1,23 +1,23 @@
-//! How the body of an OpenMP construct deals its work to threads, by what it asks the OpenMP runtime for.
+//! Determines the schedule of an OpenMP construct from the runtime functions that its body calls.
 
-use crate::called::{BODY, Called, LONGEST, code_at};
+use crate::called::{BODY, CallTargets, LONGEST, code_at};
 use crate::module::Module;
 use iced_x86::{Decoder, DecoderOptions, Instruction, Mnemonic, OpKind, Register};
 use nodewise_profile::Schedule;
 use object::{Object, ObjectSymbol, SymbolKind};
 
 impl Module {
-    /// How the outlined function at an address deals its work, if it is x86-64 code and that can be told: with several
-    /// schedules the one that is the least by number.
+    /// The schedule of the outlined function at an address; `None` if it is unknown or the code is not x86-64. If the
+    /// function contains several schedules, the one that depends least on thread numbers is returned.
     ///
-    /// GCC's static loops ask for the thread's number and the team's size only; whatever else a body does with both is by
-    /// number as well.
+    /// GCC's static loops call the runtime only for the thread number and the team size. Any other use of both also
+    /// makes the division of work depend on the thread number, and counts as static.
     #[must_use]
     pub fn schedule(&self, address: u64) -> Option<Schedule> {
         self.schedule_of(address, true)
     }
 
-    /// `follows`: clang wraps bodies for the debugger; the wrapped one is looked at.
+    /// If `follows` is set and the function is clang's wrapper for the debugger, the wrapped body is examined.
     fn schedule_of(&self, address: u64, follows: bool) -> Option<Schedule> {
         let elf = self.elf();
         let covers = |s: &object::Symbol<'_, '_>| {
@@ -26,7 +26,7 @@ impl Module {
         };
         let body = elf.symbols().find(covers).filter(|_| self.is_x86_64())?;
         let bytes = code_at(&elf, body.address(), body.size().min(LONGEST))?;
-        let called = self.called.get_or_init(|| Called::of(&elf));
+        let called = self.called.get_or_init(|| CallTargets::of(&elf));
         let name = body.name().unwrap_or_default();
         if name.contains(".omp_task_entry") || called.tasks.contains(&body.address()) {
             return Some(Schedule::Tasks);
@@ -52,7 +52,7 @@ impl Module {
                 Some(function) => {
                     number |= function == "omp_get_thread_num";
                     size |= function == "omp_get_num_threads";
-                    asked(function, third)
+                    requested_schedule(function, third)
                 }
                 None => None,
             };
@@ -64,7 +64,7 @@ impl Module {
     }
 }
 
-/// The order in which schedules outrank each other, as in the compiler's `region.cpp`.
+/// Rank of a schedule if a construct contains several; the same order as in the compiler's `region.cpp`.
 fn rank(schedule: Option<Schedule>) -> usize {
     const RANKS: [Schedule; 6] = [
         Schedule::Static,
@@ -77,8 +77,9 @@ fn rank(schedule: Option<Schedule>) -> usize {
     schedule.map_or(0, |s| 1 + RANKS.iter().position(|r| *r == s).unwrap_or(0))
 }
 
-/// What a call of the runtime's function asks for; `third` is its third argument where that is a constant.
-fn asked(name: &str, third: Option<u32>) -> Option<Schedule> {
+/// The schedule that a call of the runtime function `name` requests; `third` is its third argument if that is a
+/// constant.
+fn requested_schedule(name: &str, third: Option<u32>) -> Option<Schedule> {
     let has = |part: &str| name.contains(part);
     if let Some(name) = name.strip_prefix("GOMP_") {
         return match name {
@@ -102,7 +103,8 @@ fn asked(name: &str, third: Option<u32>) -> Option<Schedule> {
     (tasks && !has("taskwait") && !has("taskyield")).then_some(Schedule::Tasks)
 }
 
-/// `enum sched_type` of LLVM's kmp.h, without its modifiers and offsets for ordered and nomerge loops.
+/// Converts a value of `enum sched_type` of LLVM's kmp.h; modifiers and the offsets of ordered and nomerge loops are
+/// removed first.
 fn of_kmp(kind: u32) -> Schedule {
     let mut kind = kind & ((1 << 29) - 1);
     if kind >= 160 {
@@ -162,7 +164,7 @@ mod tests {
             ("__kmpc_omp_taskwait", None, None),
             ("memcpy", None, None),
         ] {
-            assert_eq!(asked(name, third), expected, "{name}");
+            assert_eq!(requested_schedule(name, third), expected, "{name}");
         }
     }
 }

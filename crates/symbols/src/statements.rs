@@ -3,12 +3,13 @@
 use crate::naming::is_word;
 use std::ops::Range;
 
-/// A statement, or what of it is on the line.
+/// A statement, or the part of it that is on the line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Statement {
     /// Bytes of the line, without the semicolon.
     pub range: Range<usize>,
-    /// Its text, as long as `range`: comments, what quotes hold and the statements inside its blocks are blank.
+    /// Text of the statement, as long as `range`; comments, quoted text and statements inside its blocks are replaced
+    /// by blanks.
     pub text: String,
 }
 
@@ -27,7 +28,7 @@ pub(crate) fn statement_at(statements: &[Statement], at: usize) -> Option<&State
     found.or(statements.last())
 }
 
-/// The line with blanks for comments and for what quotes hold.
+/// The line with comments and quoted text replaced by blanks.
 fn blanked(line: &str) -> String {
     let mut bytes = line.as_bytes().to_vec();
     let mut i = 0;
@@ -57,7 +58,7 @@ fn find(line: &str, from: usize, text: &str) -> Option<usize> {
     line.get(from..)?.find(text).map(|at| from + at)
 }
 
-/// Where a quote ends, if it does on this line.
+/// Position of the closing quote, if it is on this line.
 fn closing(bytes: &[u8], from: usize, quote: u8) -> Option<usize> {
     let mut i = from;
     while i < bytes.len() {
@@ -116,7 +117,7 @@ fn collect(code: &str, part: Range<usize>, found: &mut Vec<Statement>) {
     end(start..part.end, &mut blocks, found);
 }
 
-/// Where the brace at `open` is closed, or the end.
+/// Position of the brace that closes the one at `open`, or `end`.
 fn matching(bytes: &[u8], open: usize, end: usize) -> usize {
     let mut depth = 0;
     (open..end)
@@ -127,7 +128,8 @@ fn matching(bytes: &[u8], open: usize, end: usize) -> usize {
         .unwrap_or(end)
 }
 
-/// Whether braces hold statements, not values: one of them ends there, or they follow a header and remain open.
+/// Whether braces contain statements instead of values: a statement ends inside them, or they follow a header and are
+/// not closed.
 fn is_block(code: &str, start: usize, braces: Range<usize>) -> bool {
     let inside = &code.as_bytes()[braces.start + 1..braces.end];
     let mut depth = 0;

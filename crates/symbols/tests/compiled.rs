@@ -1,4 +1,4 @@
-//! The laws of [`Module`] on a program compiled here and now.
+//! Tests [`Module`] on a program that the test compiles.
 
 use nodewise_profile::Frame;
 use nodewise_symbols::Module;

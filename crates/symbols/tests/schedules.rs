@@ -1,4 +1,4 @@
-//! How outlined functions deal their work, read from programs of two compilers.
+//! Tests the schedules found in outlined functions of two compilers.
 
 use nodewise_profile::Schedule;
 use nodewise_symbols::Module;
@@ -44,7 +44,7 @@ int main(void)
 }
 "#;
 
-/// The schedules of a program's outlined functions, by the function that they are from.
+/// The schedules of a program's outlined functions, each with the name of the original function.
 fn schedules(name: &str, compiler: &str, flags: &[&str]) -> Vec<(String, Option<Schedule>)> {
     let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
     let (source, binary) = (folder.join(format!("{name}.c")), folder.join(name));

@@ -1,8 +1,8 @@
-//! What is worth a real run: the best predictions, and what stock tools offer.
+//! Selects the candidates to be measured: the best predictions, and placements that stock tools offer.
 
 use crate::{Invocation, Listener, note};
 use anyhow::{Context, bail};
-use nodewise_advise::{StockCommand, holds, stock_command};
+use nodewise_advise::{StockCommand, is_valid_in_other_runs, stock_command};
 use nodewise_input::shell_line;
 use nodewise_placement::Mapping;
 use nodewise_simulation::{Prediction, Range, Simulation};
@@ -10,7 +10,7 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// Something to run against the plain command.
+/// A placement that is measured against the plain command.
 pub struct Candidate {
     /// The policy; `first-touch, bound` and `interleave, numactl` for stock commands.
     pub policy: String,
@@ -18,27 +18,27 @@ pub struct Candidate {
     pub invocation: Invocation,
     /// Predicted speed-up over first-touch.
     pub predicted: Option<Range>,
-    /// The line to copy if it wins: what is run, but for the map's name.
+    /// The command line to copy if the candidate wins: the one that is run, but with the map's final name.
     pub line: String,
-    /// Whether that line needs no nodewise.
+    /// Whether that command line works without nodewise.
     pub stock: bool,
-    /// Where its map comes from and goes to; stock commands have none.
+    /// The map of the candidate; `None` for stock commands.
     pub map: Option<Map>,
 }
 
 /// The file with the placement of a candidate, and how it is made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Map {
-    /// While measuring: in the temporary folder.
+    /// Path of the map while candidates are measured, in the temporary folder.
     scratch: PathBuf,
-    /// Where it is kept if the candidate wins.
+    /// Final path of the map, if the candidate wins.
     kept: PathBuf,
-    /// The arguments of `nodewise` that make it, without the file.
+    /// The arguments of `nodewise` that write the map, without the output file.
     arguments: Vec<OsString>,
 }
 
 impl Map {
-    /// The line to copy that makes it, where it would be kept.
+    /// The command line to copy that writes the map to its final path.
     #[must_use]
     pub fn line(&self) -> String {
         let to = ["-o".into(), self.kept.clone().into_os_string()];
@@ -49,23 +49,23 @@ impl Map {
     }
 }
 
-/// What all candidates of a tuning have in common.
+/// The input that all candidates of a tuning share.
 pub struct Setting<'a> {
     pub command: &'a [OsString],
     pub profile: &'a Path,
     pub machine: &'a str,
     pub affinity: &'a str,
-    /// The affinity as OpenMP reads it, where OpenMP can bind the program's threads.
+    /// The affinity in the syntax of `OMP_PLACES`; `None` if OpenMP cannot bind the program's threads that way.
     pub places: Option<String>,
     /// Temporary folder for maps.
     pub scratch: &'a Path,
-    /// Where the winner's map will be; `None`: a new file named after program and policy.
+    /// Final path of the winner's map; `None`: a new file named after program and policy.
     pub map: Option<&'a Path>,
 }
 
 impl Setting<'_> {
-    /// Where the map of a policy is kept. Without a name of the user's it is one that no file has, so that a
-    /// second tuning, or another policy, does not replace it.
+    /// Final path of a policy's map. If the user gave none, it is an unused file name, so that a second tuning or
+    /// another policy does not replace the map.
     fn kept(&self, policy: &str) -> PathBuf {
         if let Some(map) = self.map {
             return map.to_owned();
@@ -92,14 +92,18 @@ impl Setting<'_> {
     }
 }
 
-/// The `count` best predictions; of equal mappings the first. Those that lose in another run, whose threads take other
-/// parts, come last: every run that is measured is another one. `mappings` are those of `simulation`.
+/// The `count` best predictions; of several policies with equal mappings, only the first. Policies that are predicted
+/// to lose in another run, because threads then take other parts of the data, come last: every measured run is a
+/// different run from the recorded one. `mappings` are those of `simulation`.
 pub fn choose<'a>(simulation: &'a Simulation, mappings: &[Mapping], count: usize) -> Vec<&'a Prediction> {
     let nodes = |p: &Prediction| mappings.iter().find(|m| m.policy == p.policy).map(|m| &m.nodes);
     let mut chosen: Vec<&Prediction> = Vec::new();
-    let (kept, lost): (Vec<_>, Vec<_>) = simulation.ranked().into_iter().partition(|p| holds(p));
+    let (kept, lost): (Vec<_>, Vec<_>) = simulation
+        .ranked()
+        .into_iter()
+        .partition(|p| is_valid_in_other_runs(p));
     for prediction in kept.into_iter().chain(lost) {
-        // The baseline runs in any case, and random placements are of no use.
+        // The baseline is measured in any case, and random placements are only for comparison in simulations.
         let sensible = prediction.policy != "first-touch" && !prediction.policy.starts_with("random");
         if sensible && chosen.iter().all(|c| nodes(c) != nodes(prediction)) {
             chosen.push(prediction);
@@ -109,13 +113,14 @@ pub fn choose<'a>(simulation: &'a Simulation, mappings: &[Mapping], count: usize
     chosen
 }
 
-/// Whether a program of this name would be found.
+/// Whether a program of this name is in a folder of `PATH`.
 fn installed(program: &str) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path).any(|folder| folder.join(program).is_file())
 }
 
-/// Stock commands under the simulated affinity: bound by OpenMP itself, and interleaved by `numactl`.
+/// Candidates that use stock tools, under the simulated affinity: threads bound by OpenMP, and pages interleaved by
+/// `numactl`.
 pub fn stock(setting: &Setting<'_>, simulation: &Simulation, listener: Listener<'_>) -> Vec<Candidate> {
     let Some(places) = &setting.places else {
         note(
@@ -154,7 +159,7 @@ impl Candidate {
         }
     }
 
-    /// A page policy under `nodewise run`, by a map: that binds threads as simulated.
+    /// A page policy, enforced by `nodewise run` with a map, which also binds threads as simulated.
     pub(crate) fn placed(setting: &Setting<'_>, prediction: &Prediction, index: usize) -> Self {
         let policy = prediction.policy.clone();
         let run = |map: &Path| {
@@ -190,7 +195,7 @@ impl Candidate {
         }
     }
 
-    /// Makes its map in the temporary folder.
+    /// Writes the candidate's map to the temporary folder.
     pub(crate) fn prepare(&self) -> anyhow::Result<()> {
         let Some(map) = &self.map else {
             return Ok(());
@@ -214,7 +219,7 @@ impl Candidate {
         Ok(())
     }
 
-    /// Puts its map where it is kept.
+    /// Copies the candidate's map to its final path.
     pub(crate) fn keep(&self) -> anyhow::Result<()> {
         if let Some(map) = &self.map {
             std::fs::copy(&map.scratch, &map.kept)
@@ -264,7 +269,7 @@ mod tests {
         let names: Vec<_> = chosen.iter().map(|p| p.policy.as_str()).collect();
         assert_eq!(names, ["locality", "interleave"]);
 
-        // Other runs, whose threads take other parts, lose what was local.
+        // In other runs threads take other parts, so that these placements lose their locality.
         let mut elsewhere = simulation.clone();
         for prediction in &mut elsewhere.predictions {
             let lost = Expected {

@@ -1,33 +1,34 @@
 //! Which candidate is reliably faster than the plain command, if any.
 
-use crate::Tried;
+use crate::CandidateResult;
 use nodewise_advise::CLOSE;
 use serde::Serialize;
 
-/// A median gain below this is not worth a change, however certain.
+/// Smallest median gain that is worth a change, even if a smaller one is significant.
 const WORTH_IT: f64 = 0.02;
-/// Probability, over all candidates together, of calling one faster that is not.
+/// Familywise error rate: the probability that any candidate is called faster although none is.
 const ALPHA: f64 = 0.05;
-/// Fewer runs of each cannot tell a gain from chance: five can reach p = 2/252, below the 5 % shared by six
-/// candidates; four only 2/70.
+/// Smallest number of runs of each command that can show a significant gain: with five, p can reach 2/252, which is
+/// below 5 % divided by six candidates; with four, only 2/70.
 pub const FEWEST_RUNS: usize = 5;
 
-/// What follows from the measurements.
+/// The conclusion from the measurements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Conclusion {
-    /// A placement is reliably faster.
+    /// A placement is significantly faster.
     Place,
     /// A stock command is as fast as the best placement.
     Stock,
-    /// Nothing is reliably faster.
+    /// No candidate is significantly faster.
     LeaveAlone,
-    /// Fewer than [`FEWEST_RUNS`] rounds.
+    /// Fewer than [`FEWEST_RUNS`] rounds were completed.
     TooFewRuns,
 }
 
-impl Tried {
-    /// Certainly faster, and by enough. `among` candidates share the error rate (Bonferroni).
+impl CandidateResult {
+    /// Whether the candidate is significantly faster, and by at least [`WORTH_IT`]. The error rate is divided by the
+    /// number of candidates, `among` (Bonferroni correction).
     fn wins(&self, among: usize) -> bool {
         let c = self.measured;
         c.ratio >= 1.0 + WORTH_IT && c.interval[0] > 1.0 && c.p < ALPHA / among as f64
@@ -35,7 +36,7 @@ impl Tried {
 }
 
 /// The conclusion and the index of the candidate it is about.
-pub fn conclude(tried: &[Tried], rounds: usize, nodes: usize) -> (Conclusion, Option<usize>) {
+pub fn conclude(tried: &[CandidateResult], rounds: usize, nodes: usize) -> (Conclusion, Option<usize>) {
     if nodes < 2 {
         return (Conclusion::LeaveAlone, None);
     }
@@ -59,9 +60,9 @@ mod tests {
     use super::*;
     use crate::{compare, median};
 
-    fn tried(seconds: &[f64], stock: bool) -> Tried {
+    fn tried(seconds: &[f64], stock: bool) -> CandidateResult {
         let baseline = [2.0, 2.02, 1.98, 2.01, 1.99, 2.0];
-        Tried {
+        CandidateResult {
             policy: String::new(),
             command: String::new(),
             stock,

@@ -1,28 +1,28 @@
-//! What tuning found; serialised as it is by `tune --json` (keys in `docs/tune.md`).
+//! The results of a tuning. `tune --json` serialises them without changes; the keys are documented in `docs/tune.md`.
 
-use crate::{Conclusion, Tried};
+use crate::{CandidateResult, Conclusion};
 use serde::Serialize;
 
-/// The runs of the command as it is, beside their prediction.
+/// The runs of the plain command, with their prediction.
 #[derive(Debug, Serialize)]
 pub struct Baseline {
-    /// The line to copy.
+    /// The command line to copy.
     pub command: String,
-    /// Wall time of each run.
+    /// Wall time of each run, seconds.
     pub seconds: Vec<f64>,
     /// Median of `seconds`, over all rounds.
     pub median_seconds: f64,
     /// Predicted wall time of the plain command, seconds.
     pub predicted_seconds: f64,
-    /// Least and most of the predicted wall time, seconds.
+    /// Smallest and largest plausible value of the predicted wall time, seconds.
     pub predicted_range: [f64; 2],
 }
 
-/// Why predicted seconds are not held against measured ones.
+/// The reason why predicted times are not compared with measured ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum NotScored {
-    /// Every placement is the same one, so nothing was predicted.
+    /// On one node all placements are the same, so there is nothing to predict.
     OneNode,
     /// More threads than CPUs: measured times include waiting for a CPU, predicted ones do not.
     Oversubscribed,
@@ -40,34 +40,35 @@ impl NotScored {
     }
 }
 
-/// Everything that was found out.
+/// All results of a tuning.
 #[derive(Debug, Serialize)]
 pub struct Findings {
     /// Version of the JSON.
     pub schema: u32,
-    /// Name of the machine that was decided for.
+    /// Name of the machine for which candidates were chosen.
     pub machine: String,
     /// Number of memory nodes of the machine.
     pub nodes: usize,
-    /// Whether memory limits the plain run by the model.
+    /// Whether the model predicts that memory limits the plain run.
     pub memory_bound: bool,
-    /// Folder of the profile that was decided from.
+    /// Folder of the profile from which candidates were chosen.
     pub profile: String,
-    /// Whether the profile is of this program with these arguments: else its times are not compared.
+    /// Whether the profile is of this program with these arguments. If not, predicted times are not compared with
+    /// measured ones.
     pub comparable: bool,
-    /// Why the prediction is not scored though it is comparable.
+    /// Why the prediction is not compared with the measurement although `comparable` is true.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub not_scored: Option<NotScored>,
     /// Rounds that were run.
     pub rounds: usize,
-    /// The plain command's runs.
+    /// Runs of the plain command.
     pub baseline: Baseline,
-    /// The others', in the order of their prediction, stock commands last.
-    pub candidates: Vec<Tried>,
-    /// What follows from the measurements.
+    /// Runs of the candidates, in the order of their prediction, with stock commands last.
+    pub candidates: Vec<CandidateResult>,
+    /// The conclusion from the measurements.
     pub conclusion: Conclusion,
-    /// The same in words.
+    /// The conclusion in words.
     pub sentence: String,
-    /// The line to use from now on.
+    /// The recommended command line.
     pub command: String,
 }

@@ -1,13 +1,13 @@
 //! Tuning by trial (`nodewise tune`, `docs/tune.md`).
 //!
-//! **Purpose.** Candidates are chosen by prediction, run against the plain command, and the fastest is kept if it is
-//! reliably faster. [`Tuning::open`] finds or records the profile, [`Tuning::predicted`] lists what would be run,
-//! [`Tuning::measure`] runs it.
+//! **Purpose.** Candidates are chosen by prediction and measured against the plain command; the fastest is kept if it
+//! is significantly faster. [`Tuning::open`] finds or records the profile, [`Tuning::predicted`] lists what would be
+//! run, [`Tuning::measure`] runs it.
 //!
-//! **Constraints.** Messages and progress are [`Event`]s, so that a command line, a server or a test can show them;
-//! nothing here reads arguments or writes to a terminal.
+//! **Constraints.** Messages and progress are reported as [`Event`]s, so that a command line, a server or a test can
+//! show them; this crate neither reads arguments nor writes to a terminal.
 //!
-//! **Non-goals.** Prediction itself (`nodewise-pipeline`) and placement of the runs (`nodewise-enforce`).
+//! **Non-goals.** Prediction (`nodewise-pipeline`) and enforcement of placements (`nodewise-enforce`).
 
 #![forbid(unsafe_code)]
 
@@ -29,18 +29,18 @@ pub use options::Options;
 pub use prediction::{Predicted, predict};
 pub use statistics::{Comparison, compare, median};
 pub use trial::{Invocation, RunResult, Runner, Trial};
-pub use tried::Tried;
+pub use tried::CandidateResult;
 pub use tuning::Tuning;
 
-/// What happens while a tuning runs.
+/// An event while a tuning runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
     /// Something the user should know: one line.
     Note(String),
-    /// Measuring begins: this many runs in all.
+    /// Measuring begins; the value is the total number of runs.
     Begins(u64),
     /// One run has ended.
-    Ran,
+    ProgramResult,
     /// All runs are done, or the time limit is reached.
     Ends,
 }

@@ -1,18 +1,18 @@
-//! What placements of a recorded program are predicted to cost.
+//! Predicts the cost of placements of a recorded program.
 
 use crate::{Listener, note};
 use nodewise_pipeline::Selected;
 use nodewise_placement::{Context, Mapping};
 use nodewise_simulation::{Parameters, Simulation, simulate};
 
-/// The simulation, and the mappings it is of.
+/// A simulation, and the mappings that it predicts.
 pub type Predicted = (Simulation, Vec<Mapping>);
 
-/// Predicts the policies of a list, the first of which is the baseline; from the recording alone, or with the wall time of
-/// the plain program where that is known.
+/// Predicts the policies of a comma-separated list, the first of which is the baseline. If the wall time of the plain
+/// program is given, the prediction is calibrated with it.
 ///
 /// # Errors
-/// No such policy, or the profile cannot be read.
+/// A policy is unknown, or the profile cannot be read.
 pub fn predict(
     selected: &Selected,
     policies: &str,

@@ -1,4 +1,4 @@
-//! Which profile to decide from: the one given, a new one, or the latest of the same program.
+//! Chooses the profile to use: the given one, a new recording, or the latest one of the same program.
 
 use crate::{Listener, Options, note};
 use anyhow::{Context, bail};
@@ -8,7 +8,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// The folder of the profile to use, recorded first if need be.
+/// The folder of the profile to use. If an instrumented build is given, it is recorded first.
 pub fn obtain(options: &Options, listener: Listener<'_>) -> anyhow::Result<PathBuf> {
     if let Some(folder) = &options.profile {
         return Ok(nodewise_store::latest(folder)?);
@@ -45,14 +45,15 @@ pub fn obtain(options: &Options, listener: Listener<'_>) -> anyhow::Result<PathB
     )
 }
 
-/// Whether times of a profile can be compared with those of this command. Those of other arguments, or
-/// of another program, cannot: the rules of the former still hold, of the latter only by chance.
+/// Whether times predicted from a profile can be compared with those of this command. They cannot if the profile is of
+/// the same program with other arguments (placement rules from it still apply) or of another program (placement rules
+/// from it apply only by chance).
 pub fn comparable(options: &Options, recorded: &[String], listener: Listener<'_>) -> bool {
     let name = |command: &[String]| {
         let program = command.first().map(Path::new).and_then(Path::file_name);
         program.unwrap_or_default().to_string_lossy().into_owned()
     };
-    // A profile has text only.
+    // A profile stores the command as text.
     let command: Vec<String> = options
         .command
         .iter()
@@ -81,7 +82,7 @@ pub fn comparable(options: &Options, recorded: &[String], listener: Listener<'_>
     builds && same
 }
 
-/// `heat` and `heat.nodewise` or `heat-recorded` are.
+/// Whether two file names are those of builds of one program, such as `heat` and `heat.nodewise` or `heat-recorded`.
 fn are_builds_of_one(a: &str, b: &str) -> bool {
     let longer = |long: &str, short: &str| {
         long.strip_prefix(short)
@@ -95,7 +96,7 @@ fn is_instrumented(program: &Path) -> bool {
     file.is_ok_and(|f| nodewise_observe::check_instrumented(&f).is_ok())
 }
 
-/// Records the instrumented build with the same options.
+/// Records the instrumented build with the arguments of the command.
 fn record(instrumented: &Path, arguments: &[OsString], listener: Listener<'_>) -> anyhow::Result<PathBuf> {
     let folder = nodewise_store::unused(Path::new("."));
     note(
@@ -116,7 +117,7 @@ fn record(instrumented: &Path, arguments: &[OsString], listener: Listener<'_>) -
         .output()
         .context("cannot start `nodewise record`")?;
     if !done.status.success() {
-        // The program's own last words say more than where its profile lies.
+        // The program's own last message is more useful than nodewise's message about the profile.
         let errors = String::from_utf8_lossy(&done.stderr);
         let own = errors.lines().rfind(|line| !line.starts_with("nodewise: "));
         bail!(
@@ -128,7 +129,7 @@ fn record(instrumented: &Path, arguments: &[OsString], listener: Listener<'_>) -
     Ok(folder)
 }
 
-/// The latest profile here, if its program has the same file name.
+/// The latest profile in the current folder, if its program has the same file name.
 fn latest_of(program: &Path) -> Option<PathBuf> {
     let folder = nodewise_store::latest(Path::new(".")).ok()?;
     let reader = Reader::open(&folder).ok()?;

@@ -1,21 +1,21 @@
-//! Is it really faster? Medians, a bootstrap interval and a rank test, all seeded.
+//! Tests whether a command is faster than another: medians, a bootstrap interval with a fixed seed, and a rank test.
 
 use nodewise_placement::formulas::SplitMix;
 
-/// Two sets of wall times compared: times of `b` are better when the ratio is above 1.
+/// Comparison of two sets of wall times, `a` and `b`: `b` is faster if the ratio is above 1.
 #[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
 pub struct Comparison {
     /// Median of `a` over median of `b`.
     pub ratio: f64,
-    /// 95 % bootstrap interval of that ratio.
+    /// 95 % bootstrap interval of the ratio.
     pub interval: [f64; 2],
-    /// Two-sided Mann-Whitney p: how likely ranks as uneven as these are if nothing differs.
+    /// Two-sided p-value of the Mann-Whitney test.
     pub p: f64,
 }
 
 const RESAMPLES: usize = 4000;
 
-/// The middle value; 0 of nothing.
+/// The median; 0 for an empty slice.
 pub fn median(values: &[f64]) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
@@ -26,7 +26,7 @@ pub fn median(values: &[f64]) -> f64 {
     }
 }
 
-/// Compares the times of `b` with those of `a`; both have at least one.
+/// Compares the times of `b` with those of `a`; neither may be empty.
 pub fn compare(a: &[f64], b: &[f64], seed: u64) -> Comparison {
     Comparison {
         ratio: median(a) / median(b),
@@ -47,8 +47,8 @@ fn bootstrap(a: &[f64], b: &[f64], seed: u64) -> [f64; 2] {
     [ratios[RESAMPLES / 40], ratios[RESAMPLES - 1 - RESAMPLES / 40]]
 }
 
-/// The exact two-sided p of the rank-sum test. A tie counts half; the half is rounded towards "no
-/// difference".
+/// The exact two-sided p-value of the Mann-Whitney rank-sum test. A tie counts as half a win; the statistic is rounded
+/// towards "no difference".
 fn mann_whitney(a: &[f64], b: &[f64]) -> f64 {
     let wins: f64 = a
         .iter()
@@ -71,10 +71,11 @@ fn mann_whitney(a: &[f64], b: &[f64]) -> f64 {
     (2.0 * tail / ways.iter().sum::<f64>()).min(1.0)
 }
 
-/// In how many orders of `n` and `m` values the first set wins exactly u pairs, for each u.
+/// Distribution of the Mann-Whitney statistic: for each u, the number of orders of `n` and `m` values in which values
+/// of the first set win exactly u pairs.
 fn rank_sums(n: usize, m: usize) -> Vec<f64> {
-    // The last value in order is of the first set (and beats nothing) or of the second (and loses to
-    // all of the first): ways(n, m, u) = ways(n - 1, m, u) + ways(n, m - 1, u - n).
+    // The last value in the order is either of the first set (and wins no pair) or of the second set (and loses to
+    // all n values of the first): ways(n, m, u) = ways(n - 1, m, u) + ways(n, m - 1, u - n).
     let mut row: Vec<Vec<f64>> = (0..=n).map(|_| unit(n * m)).collect();
     for _ in 1..=m {
         let mut next = vec![unit(n * m)];

@@ -1,4 +1,4 @@
-//! Running a command for its wall time, and making sure that it did the same as before.
+//! Runs a command to measure its wall time, and checks that its output is that of the other runs.
 
 use crate::{Event, Listener, note};
 use anyhow::{Context, bail};
@@ -12,11 +12,11 @@ use std::time::Instant;
 pub struct Invocation {
     /// The program and its arguments.
     pub command: Vec<OsString>,
-    /// Variables set for it.
+    /// Environment variables that are set in addition to the inherited ones.
     pub environment: Vec<(&'static str, String)>,
 }
 
-/// What one run came to.
+/// The result of one run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RunResult {
     /// Wall time of the run, seconds.
@@ -26,7 +26,7 @@ pub struct RunResult {
 }
 
 impl Invocation {
-    /// The command as it is.
+    /// The unchanged command, without further environment variables.
     pub fn plain(command: &[OsString]) -> Self {
         Self {
             command: command.to_vec(),
@@ -34,7 +34,7 @@ impl Invocation {
         }
     }
 
-    /// The process that it is, with nothing on standard input.
+    /// The process to start, with empty standard input.
     #[must_use]
     pub fn command(&self) -> Command {
         let mut command = Command::new(&self.command[0]);
@@ -45,17 +45,17 @@ impl Invocation {
         command
     }
 
-    /// Runs it once; its output is kept from the terminal.
+    /// Runs the command once; its output is captured and not shown.
     ///
     /// # Errors
-    /// It cannot be started, or fails: the last line of its standard error says why.
+    /// The command cannot be started, or fails; the message contains the last line of its standard error.
     pub fn run(&self) -> anyhow::Result<RunResult> {
         let mut command = self.command();
         let start = Instant::now();
         let done = command
             .output()
             .with_context(|| format!("cannot run {}", self.command[0].display()))?;
-        self.came_to(
+        self.result_of(
             done.status,
             &done.stdout,
             &done.stderr,
@@ -63,11 +63,11 @@ impl Invocation {
         )
     }
 
-    /// What a run that has ended came to.
+    /// The result of a run that has ended.
     ///
     /// # Errors
-    /// It failed: the last line of its standard error says why.
-    pub fn came_to(
+    /// The command failed; the message contains the last line of its standard error.
+    pub fn result_of(
         &self,
         status: ExitStatus,
         stdout: &[u8],
@@ -91,23 +91,24 @@ impl Invocation {
     }
 }
 
-/// Runs an invocation once: [`Invocation::run`], or what looks at the process meanwhile.
+/// A function that runs an invocation once: [`Invocation::run`], or one that also observes the process.
 pub type Runner<'a> = &'a mut dyn FnMut(&Invocation) -> anyhow::Result<RunResult>;
 
-/// Invocations run in turn, forwards and backwards (ABBA), so that slow drifts hit all of them alike.
+/// Runs invocations in turn, alternately in forward and backward order (ABBA), so that slow drifts affect all of them
+/// equally.
 pub struct Trial<'a> {
-    /// What is compared, the plain command first.
+    /// The commands to compare, the plain one first.
     pub invocations: Vec<&'a Invocation>,
-    /// What every run must print; `None` to not compare.
+    /// Hash of the output that every run must print; `None`: outputs are not compared.
     pub output: Option<u64>,
 }
 
 impl Trial<'_> {
-    /// Up to `runs` rounds, every other one backwards; none but the first starts once time `is_over`. The wall times of
-    /// each, in the order of `invocations`.
+    /// Runs up to `runs` rounds, every other one backwards. Once `is_over` returns true, no round but the first starts.
+    /// Returns the wall times of each invocation, in seconds, in the order of `invocations`.
     ///
     /// # Errors
-    /// A run fails, or prints something else.
+    /// A run fails, or its output differs.
     pub fn rounds(
         &self,
         runs: u32,
@@ -125,13 +126,13 @@ impl Trial<'_> {
                 );
                 break;
             }
-            times.push(self.round(round % 2 == 1, run, &mut || listener(Event::Ran))?);
+            times.push(self.round(round % 2 == 1, run, &mut || listener(Event::ProgramResult))?);
         }
         listener(Event::Ends);
         Ok(times)
     }
 
-    /// One round; wall times in the order of `invocations`. `tick` is called after each run.
+    /// Runs one round and returns the wall times, in the order of `invocations`. Calls `tick` after each run.
     fn round(&self, backwards: bool, run: Runner<'_>, tick: &mut dyn FnMut()) -> anyhow::Result<Vec<f64>> {
         let mut seconds = vec![0.0; self.invocations.len()];
         let mut order: Vec<usize> = (0..self.invocations.len()).collect();

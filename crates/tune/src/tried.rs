@@ -1,36 +1,36 @@
-//! One candidate's runs, beside the plain ones and beside what was predicted.
+//! The measurements of one candidate, compared with the plain runs and with the prediction.
 
 use crate::Candidate;
 use crate::statistics::{Comparison, compare, median};
 use nodewise_simulation::Range;
 use serde::Serialize;
 
-/// One candidate after its runs.
+/// The measurements of one candidate.
 #[derive(Debug, Serialize)]
-pub struct Tried {
+pub struct CandidateResult {
     /// Name of the page policy, or of the stock command.
     pub policy: String,
-    /// The line to copy.
+    /// The command line to copy.
     pub command: String,
-    /// Whether the command needs no nodewise.
+    /// Whether the command line works without nodewise.
     pub stock: bool,
-    /// Wall time of each run.
+    /// Wall time of each run, seconds.
     pub seconds: Vec<f64>,
     /// Median of `seconds`, over all rounds.
     pub median_seconds: f64,
     /// Predicted speed-up over first-touch; `None` where no policy corresponds to the command.
     pub predicted_speedup: Option<f64>,
-    /// Its range, widened by the spread of the plain runs.
+    /// Range of the predicted speed-up, widened by the spread of the plain runs.
     pub predicted_range: Option<[f64; 2]>,
-    /// Against the plain runs.
+    /// Comparison with the plain runs.
     pub measured: Comparison,
-    /// Predicted over measured speed-up, minus one.
+    /// Predicted speed-up divided by the measured one, minus 1.
     pub prediction_error: Option<f64>,
     /// Whether the measured speed-up lies in the predicted range.
     pub prediction_held: Option<bool>,
 }
 
-impl Tried {
+impl CandidateResult {
     pub(crate) fn new(candidate: &Candidate, baseline: &[f64], seconds: Vec<f64>, seed: u64) -> Self {
         let measured = compare(baseline, &seconds, seed);
         let predicted = candidate.predicted.map(|p| widened(p, baseline));
@@ -50,7 +50,8 @@ impl Tried {
     }
 }
 
-/// A measured ratio varies as the plain runs do: a prediction cannot be held to less.
+/// Widens a predicted range by the spread of the plain runs: a measured ratio varies at least that much, so a
+/// prediction cannot be more accurate.
 fn widened(predicted: Range, baseline: &[f64]) -> Range {
     let ends = Range::spanning(baseline);
     let middle = median(baseline).max(f64::MIN_POSITIVE);

@@ -1,11 +1,11 @@
-//! One tuning from its options to its findings.
+//! A tuning, from its options to its results.
 
 use crate::candidates::{self, Candidate, Setting};
 use crate::conclusion::{Conclusion, conclude};
 use crate::findings::{Baseline, Findings, NotScored};
 use crate::prediction::{Predicted, predict};
 use crate::trial::{Invocation, Trial};
-use crate::{FEWEST_RUNS, Listener, Options, Tried, profile, statistics};
+use crate::{CandidateResult, FEWEST_RUNS, Listener, Options, profile, statistics};
 use anyhow::{Context as _, bail};
 use nodewise_advise::omp_places;
 use nodewise_input::shell_line;
@@ -27,7 +27,7 @@ impl Tuning {
     /// Finds the profile, or records it.
     ///
     /// # Errors
-    /// No profile, a recording or a machine that fails; no room for temporary files.
+    /// There is no profile, recording fails, the machine cannot be loaded, or the temporary folder cannot be created.
     pub fn open(options: Options, listener: Listener<'_>) -> anyhow::Result<Self> {
         let scratch = Scratch::new()?;
         let folder = profile::obtain(&options, listener)?;
@@ -48,7 +48,7 @@ impl Tuning {
         })
     }
 
-    /// What would be run, without running it: the simulation behind it, and the candidates.
+    /// The simulation and the candidates that would be measured; runs nothing.
     ///
     /// # Errors
     /// The profile cannot be read.
@@ -58,10 +58,10 @@ impl Tuning {
         Ok((predicted.0, candidates))
     }
 
-    /// Runs plain command and candidates in turn, compares them, and keeps the winner's map.
+    /// Runs the plain command and the candidates in turn, compares them, and keeps the winner's map.
     ///
     /// # Errors
-    /// A run fails or prints something else than the first; a map cannot be written.
+    /// A run fails, its output differs from that of the first, or a map cannot be written.
     pub fn measure(&self, listener: Listener<'_>) -> anyhow::Result<Findings> {
         let started = Instant::now();
         let options = &self.options;
@@ -88,8 +88,8 @@ impl Tuning {
         let column = |i: usize| times.iter().map(|round| round[i]).collect::<Vec<f64>>();
         let baseline = column(0);
         let tried = candidates.iter().enumerate();
-        let tried: Vec<Tried> = tried
-            .map(|(i, c)| Tried::new(c, &baseline, column(i + 1), options.seed))
+        let tried: Vec<CandidateResult> = tried
+            .map(|(i, c)| CandidateResult::new(c, &baseline, column(i + 1), options.seed))
             .collect();
         let mut findings = self.conclude(&predicted.0, &candidates, baseline, tried)?;
         findings.comparable = same;
@@ -108,12 +108,12 @@ impl Tuning {
         }
     }
 
-    /// All policies, calibrated with the plain wall time once that is known.
+    /// Predicts all policies; if the plain wall time is given, predictions are calibrated with it.
     fn predict(&self, plain_seconds: Option<f64>, listener: Listener<'_>) -> anyhow::Result<Predicted> {
         predict(&self.selected, "first-touch,all", plain_seconds, listener)
     }
 
-    /// The best predictions, and stock commands; one candidate where there is one node.
+    /// The best predictions, followed by stock commands; on one node, only one candidate.
     fn chosen(&self, predicted: &Predicted, listener: Listener<'_>) -> Vec<Candidate> {
         let (simulation, mappings) = predicted;
         let setting = self.setting();
@@ -134,7 +134,7 @@ impl Tuning {
         simulation: &Simulation,
         candidates: &[Candidate],
         baseline: Vec<f64>,
-        tried: Vec<Tried>,
+        tried: Vec<CandidateResult>,
     ) -> anyhow::Result<Findings> {
         let nodes = simulation.baseline().controllers.len();
         let threads = Thread::count(&self.selected.profile().threads);
@@ -173,8 +173,13 @@ impl Tuning {
     }
 }
 
-fn sentence(conclusion: Conclusion, winner: Option<&Tried>, simulation: &Simulation, nodes: usize) -> String {
-    let gain = |t: &Tried| {
+fn sentence(
+    conclusion: Conclusion,
+    winner: Option<&CandidateResult>,
+    simulation: &Simulation,
+    nodes: usize,
+) -> String {
+    let gain = |t: &CandidateResult| {
         let percent = |ratio: f64| (ratio - 1.0) * 100.0;
         let m = t.measured;
         let (low, high) = (percent(m.interval[0]), percent(m.interval[1]));
@@ -201,7 +206,7 @@ fn sentence(conclusion: Conclusion, winner: Option<&Tried>, simulation: &Simulat
     }
 }
 
-/// A folder for maps, removed when dropped.
+/// A temporary folder for maps, removed when dropped.
 struct Scratch(PathBuf);
 
 impl Scratch {

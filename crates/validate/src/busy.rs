@@ -1,26 +1,26 @@
-//! How busy the machine is with what is not ours, by the kernel's own account of its CPUs.
+//! CPU usage of other processes on this machine, from the kernel's accounting in `/proc/stat`.
 
 use nodewise_linux::cpu_ticks::busy_and_all;
 use nodewise_linux::{Host, child};
 use std::time::Duration;
 
-/// The kernel accounts in hundredths of a second, whatever its own clock does (proc(5), `USER_HZ`).
+/// Seconds per unit of `/proc/stat`: 1/`USER_HZ`, a hundredth whatever the kernel's own tick rate (proc(5)).
 const TICK: f64 = 0.01;
 
-/// Others that use more of the CPUs than this disturb the times.
-pub const QUIET: f64 = 0.05;
+/// Share of the machine's CPU time above which other processes are reported as a disturbance of the measured times.
+pub const MAX_OTHER_LOAD: f64 = 0.05;
 
-/// CPU time of the machine up to now.
+/// CPU time of the machine since it booted, in seconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Account {
     busy: f64,
     all: f64,
-    /// Of that, what children of ours used.
+    /// The part of `busy` that ended child processes of this process used.
     own: f64,
 }
 
 impl Account {
-    /// Up to now; nothing if the kernel does not say.
+    /// CPU time up to now; all zero if the kernel does not report it.
     pub fn now(host: &Host) -> Self {
         let own = child::cpu_of_ended();
         let own = (own.user + own.system).as_secs_f64();
@@ -28,7 +28,7 @@ impl Account {
         Self::parse(text.lines().next().unwrap_or_default(), own).unwrap_or_default()
     }
 
-    /// The first line of `/proc/stat`: that of all CPUs.
+    /// Parses the first line of `/proc/stat`, which sums all CPUs.
     fn parse(line: &str, own: f64) -> Option<Self> {
         let (_, (busy, all)) = busy_and_all(line).filter(|(name, _)| *name == "cpu")?;
         Some(Self {
@@ -38,7 +38,7 @@ impl Account {
         })
     }
 
-    /// The share of all CPU time since then that others used, 0 to 1.
+    /// The share of the machine's CPU time since `before` that other processes used, 0 to 1.
     pub fn others_since(self, before: Self) -> f64 {
         let others = (self.busy - before.busy) - (self.own - before.own);
         let all = self.all - before.all;
@@ -50,7 +50,7 @@ impl Account {
     }
 }
 
-/// The share that others use now, watched for half a second.
+/// The share of the machine's CPU time that other processes use, measured for half a second.
 pub fn others_now(host: &Host) -> f64 {
     let before = Account::now(host);
     std::thread::sleep(Duration::from_millis(500));
@@ -65,7 +65,7 @@ mod tests {
     fn what_children_used_is_not_others() {
         let before = Account::parse("cpu  100 0 100 800 0 0 0 0 0 0", 1.0).unwrap();
         let after = Account::parse("cpu  200 0 100 900 0 0 0 100 50 0", 1.5).unwrap();
-        // Two of three seconds were busy, and half a second of that was ours.
+        // Two of three seconds were busy, and half a second of that was used by our children.
         assert!((after.others_since(before) - 0.5).abs() < 1e-9);
         assert_eq!(before.others_since(before), 0.0);
     }

@@ -1,32 +1,32 @@
-//! How far predictions are off: of a point, of all, without calibration and calibrated on one point of each program.
+//! Errors of predictions, without calibration and calibrated with one point of each program.
 
-use crate::{Point, Ran};
+use crate::{Point, ProgramResult};
 use nodewise_tune::median;
 use serde::Serialize;
 
-/// Two placements are told apart by times that differ by more than this (of the logarithm of their ratio) ...
+/// Smallest clear difference of the measured times of two placements, as the absolute logarithm of their ratio.
 const DIFFERENT: f64 = 0.05;
-/// ... and a prediction names the faster one if it has them differ by more than this.
+/// Smallest difference of the predicted times, in the same measure, for which the prediction names a faster placement.
 const NAMED: f64 = 0.01;
 
-/// Size of errors, as fractions of what was measured.
+/// Statistics of the absolute values of relative errors.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct ErrorSize {
-    /// How many there are.
+    /// Number of errors that the median is of.
     pub points: usize,
-    /// The middle of them by size.
+    /// Median of the absolute errors.
     pub median: f64,
-    /// Nine of ten are no larger.
+    /// 90th percentile of the absolute errors.
     pub p90: f64,
 }
 
 impl ErrorSize {
-    /// Of these errors, whatever their signs; none of none.
+    /// Statistics of these errors, whose signs are ignored; `None` if there are none.
     pub(crate) fn of(errors: impl IntoIterator<Item = f64>) -> Option<Self> {
         let mut sizes: Vec<f64> = errors.into_iter().map(f64::abs).collect();
         sizes.sort_by(f64::total_cmp);
         let last = sizes.len().checked_sub(1)?;
-        // Between two of them as far as the rank is, as bench/outside has it.
+        // Linear interpolation between two ranks, as in bench/outside.
         let rank = 0.9 * last as f64;
         let below = sizes[rank as usize];
         let above = sizes[(rank as usize + 1).min(last)];
@@ -41,35 +41,35 @@ impl ErrorSize {
 /// Pairs of placements of one program whose measured times differ clearly.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Pairs {
-    /// How many there are.
+    /// Number of pairs of placements compared.
     pub of: usize,
-    /// The faster placement was named.
+    /// Number of pairs for which the prediction names the faster placement.
     pub right: usize,
-    /// The slower one was.
+    /// Number of pairs for which the prediction names the slower placement.
     pub wrong: usize,
-    /// The prediction had them equal.
+    /// Number of pairs for which the predicted times are about equal.
     pub undecided: usize,
 }
 
-/// All points that count, together.
+/// Summary of all points that count ([`Point::counted`]).
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Summary {
     /// Errors of predictions from the recording alone.
     pub error: ErrorSize,
-    /// The same without first-touch: of the points that `calibrated` is of.
+    /// Errors of predictions from the recording alone, without first-touch; these are the points of `calibrated`.
     pub error_without_first: Option<ErrorSize>,
     /// Errors of predictions calibrated on first-touch.
     pub calibrated: Option<ErrorSize>,
-    /// Points whose median run time is in the predicted range.
+    /// Number of points whose measured median is in the predicted range.
     pub inside_range: usize,
-    /// Which of two placements is faster, by predictions from the recording alone.
+    /// How often predictions from the recording alone name the faster of two placements.
     pub pairs: Pairs,
 }
 
 impl Summary {
-    /// Of the points that count; none if no point does.
-    pub(crate) fn of(programs: &[Ran]) -> Option<Self> {
-        let counted = |ran: &'_ Ran| {
+    /// The summary of the points that count; `None` if there are none.
+    pub(crate) fn of(programs: &[ProgramResult]) -> Option<Self> {
+        let counted = |ran: &'_ ProgramResult| {
             ran.points
                 .iter()
                 .filter(|p| p.counted)
@@ -132,10 +132,10 @@ mod tests {
         point
     }
 
-    fn ran(points: Vec<Point>) -> Ran {
-        Ran {
+    fn ran(points: Vec<Point>) -> ProgramResult {
+        ProgramResult {
             points,
-            ..Ran::default()
+            ..ProgramResult::default()
         }
     }
 

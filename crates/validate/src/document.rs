@@ -1,16 +1,17 @@
-//! What is written to the file; keys are in `docs/validate.md`. `tools/merge-validation` reads it.
+//! The document that `nodewise validate` writes; the keys are documented in `docs/validate.md`.
+//! `tools/merge-validation` reads it.
 
-use crate::{Ran, Rule, Site, Summary};
+use crate::{ProgramResult, Rule, Site, Summary};
 use nodewise_tune::NotScored;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// Version of the document.
+/// Version of the document's keys.
 pub const SCHEMA: u32 = 1;
-/// What the file is.
+/// Value of the key `kind`, which identifies the file format.
 pub(crate) const KIND: &str = "nodewise-validation";
 
-/// How the figures were obtained, for readers of the file without this version of nodewise.
+/// How the figures were obtained, by key, for readers of the file who do not have this version of nodewise.
 pub(crate) const HOW: [(&str, &str); 8] = [
     (
         "machine.toml",
@@ -51,66 +52,66 @@ pub(crate) const HOW: [(&str, &str); 8] = [
     ),
 ];
 
-/// Everything that was found on one machine.
+/// The results of a validation on one machine.
 #[derive(Clone, Debug, Serialize)]
 pub struct Document {
-    /// What this is: `nodewise-validation`.
+    /// Name of the file format: `nodewise-validation`.
     pub kind: &'static str,
     /// Version of these keys: [`SCHEMA`].
     pub schema: u32,
-    /// Version of nodewise that ran.
+    /// Version of nodewise that made the measurements.
     pub nodewise: &'static str,
     /// Day of the measurements, UTC.
     pub date: String,
-    /// Whether times are those of a virtual machine or an emulator: then they say nothing about hardware.
+    /// Whether times were measured on a virtual machine or an emulator, and thus say nothing about hardware.
     #[serde(rename = "virtual")]
     pub is_virtual: bool,
-    /// Why predictions are not held against measurements.
+    /// The reason if predictions are not compared with measurements.
     pub not_scored: Option<NotScored>,
-    /// This machine, as its kernel shows it.
+    /// This machine, as its kernel describes it.
     pub site: Site,
-    /// What was predicted for.
+    /// The machine description that predictions used.
     pub machine: DescribedMachine,
-    /// What sizes followed from.
+    /// The rule by which the sizes of programs were chosen.
     pub rule: Rule,
-    /// How it was run.
+    /// How the programs were run.
     pub settings: Settings,
-    /// Each program, in order.
-    pub programs: Vec<Ran>,
-    /// Programs that there was no time for.
+    /// Results of each program, in order.
+    pub programs: Vec<ProgramResult>,
+    /// Names of programs that were left out for lack of time.
     pub left_out: Vec<&'static str>,
-    /// How far predictions were off; none where they are not scored.
+    /// Errors of the predictions; `null` if they are not compared with measurements.
     pub summary: Option<Summary>,
     /// Remarks that are necessary to interpret the figures.
     pub notes: Vec<String>,
-    /// Duration of it all, the measurement of the machine included.
+    /// Total duration, including the measurement of the machine, seconds.
     pub seconds: f64,
-    /// How figures were got, by their key.
+    /// How the figures were obtained, by key.
     pub how: BTreeMap<&'static str, &'static str>,
 }
 
-/// The machine that was predicted for.
+/// The machine description that predictions used.
 #[derive(Clone, Debug, Serialize)]
 pub struct DescribedMachine {
-    /// Its name, made of the processor's model.
+    /// Name of the machine, derived from the processor's model.
     pub name: String,
-    /// `measured` here and now, or from a `file`.
+    /// Source of the description: `measured` or `file`.
     pub how: &'static str,
-    /// The machine file's text.
+    /// Text of the machine file.
     pub toml: String,
-    /// Whether time was up before all was measured.
+    /// Whether the time limit ended the measurement before it was complete.
     pub cut_short: bool,
 }
 
 /// How programs were run.
 #[derive(Clone, Debug, Serialize)]
 pub struct Settings {
-    /// Threads of every program, one for each CPU.
+    /// Number of threads of every program, one for each CPU.
     pub threads: usize,
-    /// How they were bound.
+    /// How threads were bound.
     pub affinity: &'static str,
-    /// Rounds that were asked for.
+    /// Requested number of rounds.
     pub runs: u32,
-    /// No further round started after this.
+    /// Time limit after which no further round started, seconds.
     pub time_limit_seconds: f64,
 }

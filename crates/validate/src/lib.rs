@@ -1,14 +1,14 @@
-//! Predictions held against measurements on this machine (`nodewise validate`, `docs/validate.md`).
+//! Compares predictions with measurements on this machine (`nodewise validate`, `docs/validate.md`).
 //!
-//! **Purpose.** A built-in set of programs is recorded, predicted under named placements, run under them and compared;
-//! [`Validation::run`] yields a [`Document`] that can be sent to us. What is run, and how large, follows a rule that is
-//! known before: [`Validation::new`] states it.
+//! **Purpose.** A built-in set of programs is recorded; their times under several placements are predicted, measured
+//! and compared. [`Validation::run`] returns a [`Document`] that can be sent to the developers. [`Validation::new`]
+//! determines what is run, and with which sizes, by a fixed rule.
 //!
-//! **Constraints.** Sizes follow the machine and the time limit, never a result. What a document says can be recomputed
-//! from the raw times in it. No name of a host, a user or a folder is in it.
+//! **Constraints.** Sizes depend on the machine and the time limit, never on results. All figures of a document can be
+//! recomputed from the raw times in it. It contains no name of a host, a user or a folder.
 //!
-//! **Non-goals.** Measuring the machine (`nodewise-observe`), prediction (`nodewise-pipeline`), deciding what is best for a
-//! program of the user's (`nodewise-tune`, whose rounds and statistics are used here).
+//! **Non-goals.** Measuring the machine (`nodewise-observe`), prediction (`nodewise-pipeline`), choosing a placement
+//! for a user's program (`nodewise-tune`, whose rounds and statistics are used here).
 
 #![forbid(unsafe_code)]
 
@@ -29,7 +29,7 @@ pub use comparison::{ErrorSize, Pairs, Summary};
 pub use document::{DescribedMachine, Document, SCHEMA, Settings};
 pub use pages::PagesSeen;
 pub use programs::{PROGRAMS, Program};
-pub use ran::{Calibrated, Point, Ran};
+pub use ran::{Calibrated, Point, ProgramResult};
 pub use site::Site;
 pub use sizes::{Job, Rule, chosen};
 pub use validation::{Options, Validation};

@@ -1,4 +1,4 @@
-//! Where the pages of a run lie, by the kernel's `numa_maps`, beside where they were predicted to lie.
+//! Compares the nodes of a run's pages, read from the kernel's `numa_maps`, with the predicted nodes.
 
 use nodewise_linux::Host;
 use nodewise_linux::numa_maps::{Range, RangeKind};
@@ -6,17 +6,17 @@ use nodewise_machine::Machine;
 use nodewise_placement::Mapping;
 use serde::Serialize;
 
-/// Ranges of fewer resident bytes are stacks and the like, which are not of the program's arrays.
+/// Smallest resident size of a memory range that counts, bytes; smaller ones are stacks and the like, not arrays.
 const LARGE: u64 = 64 << 10;
 
-/// Bytes by node: as predicted, and as the kernel showed them when they were most.
+/// Predicted and actual distribution of a program's memory over nodes.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct PagesSeen {
-    /// By the mapping that was predicted, of all pages that were accessed.
+    /// Bytes by node of all accessed pages under the predicted mapping.
     pub predicted_bytes: Vec<u64>,
-    /// Of the program's anonymous memory, in an untimed run.
+    /// Bytes by node of the program's anonymous memory in an untimed run, at the time when it was largest.
     pub seen_bytes: Vec<u64>,
-    /// How much of one distribution is in the other, 0 to 1.
+    /// Overlap of the two distributions, 0 to 1: the sum over nodes of the smaller of the two shares.
     pub agreement: f64,
 }
 
@@ -46,7 +46,7 @@ fn agreement(a: &[u64], b: &[u64]) -> f64 {
         .sum()
 }
 
-/// Looks at a family of processes again and again; keeps the look that saw most.
+/// Reads the memory of a process tree repeatedly, and keeps the reading with most bytes.
 pub struct Watch<'a> {
     host: &'a Host,
     machine: &'a Machine,
@@ -62,11 +62,11 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// Looks at what `pid` has started. It is nodewise itself, whose own memory is not meant.
+    /// Reads the memory of the descendants of `pid`. `pid` itself is a nodewise process, whose memory is not counted.
     pub fn look(&mut self, pid: u32) {
         let children = self.host.with_descendants(&[pid]);
         let children = children.iter().filter(|child| **child != pid);
-        // A process that has ended meanwhile has none.
+        // A process that has ended in the meantime has no memory ranges.
         let ranges: Vec<Range> = children
             .flat_map(|c| self.host.numa_maps(*c).unwrap_or_default())
             .collect();
@@ -89,7 +89,7 @@ impl<'a> Watch<'a> {
         bytes
     }
 
-    /// What was seen; none if nothing was.
+    /// Bytes by node of the reading with most bytes; `None` if no memory was seen.
     pub fn seen(self) -> Option<Vec<u64>> {
         (self.most.iter().sum::<u64>() > 0).then_some(self.most)
     }

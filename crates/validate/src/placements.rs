@@ -1,25 +1,25 @@
-//! The placements that every program is predicted and run under: those that `nodewise run` can enforce.
+//! The placements under which every program is predicted and run; `nodewise run` can enforce all of them.
 
 use nodewise_machine::Machine;
 use nodewise_tune::Invocation;
 use std::ffi::OsString;
 use std::path::Path;
 
-/// Threads are bound node by node in all of them, one to a CPU; this is predicted too.
+/// The affinity in all placements, both predicted and run: threads are bound node by node, one to each CPU.
 pub const AFFINITY: &str = "compact";
 
-/// How pages are placed.
+/// A placement of pages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Placement {
-    /// By a policy of the kernel or the preload library, as `run --policy` names it; the first is the reference.
+    /// A policy of the kernel or the preload library, as `run --policy` names it.
     Named(String),
-    /// By the rules of a map, each page with the node that uses it most.
+    /// The rules of a map that places each page on the node that uses it most.
     Locality,
 }
 
 /// All placements on a machine: the reference first.
 pub fn all(machine: &Machine) -> Vec<Placement> {
-    // Of memory without CPUs (CXL) everything would be far.
+    // A node without CPUs (CXL memory) would make all accesses remote.
     let first = machine.cpu_nodes().next().map_or(0, |n| n.0);
     let named = [
         "first-touch".to_owned(),
@@ -31,7 +31,7 @@ pub fn all(machine: &Machine) -> Vec<Placement> {
 }
 
 impl Placement {
-    /// As documents and tables have it.
+    /// Name of the placement in documents and tables.
     pub fn name(&self) -> &str {
         match self {
             Self::Named(policy) => policy,
@@ -39,7 +39,8 @@ impl Placement {
         }
     }
 
-    /// As `simulate --policy` takes it. A map is predicted as its rules place pages, not as the policy would.
+    /// The placement in the syntax of `simulate --policy`. A map is predicted by its rules, which may differ from the
+    /// policy that it was made with.
     pub fn predicted(&self, map: &Path) -> String {
         match self {
             Self::Named(policy) => policy.clone(),
@@ -47,13 +48,13 @@ impl Placement {
         }
     }
 
-    /// The command that runs a program under it.
+    /// The command that runs a program under this placement.
     pub fn invocation(&self, own: &Path, map: &Path, threads: usize, command: &[OsString]) -> Invocation {
         let threads = threads.to_string();
         let policy = self.predicted(map);
         let bind: &[&str] = match self {
             Self::Named(_) => &["--bind", AFFINITY],
-            // The map has the same binding.
+            // The map contains the same binding of threads.
             Self::Locality => &[],
         };
         let words = ["run", "--policy", &policy, "--threads", &threads];

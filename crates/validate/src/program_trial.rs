@@ -1,8 +1,8 @@
-//! One program: recorded, predicted under each placement, run under each in turn.
+//! The trial of one program: records it, predicts its time under each placement, and runs it under each in turn.
 
 use crate::pages::{self, PagesSeen, Watch};
 use crate::placements::{AFFINITY, Placement};
-use crate::{Calibrated, Job, Point, Ran, busy};
+use crate::{Calibrated, Job, Point, ProgramResult, busy};
 use anyhow::{Context, bail};
 use nodewise_linux::Host;
 use nodewise_linux::interrupts::Interrupts;
@@ -15,16 +15,16 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// Pages of a run agree with the prediction if so much of one distribution is in the other.
-const AGREES: f64 = 0.9;
-/// How often a run is looked at that is not timed.
+/// Smallest overlap of the actual and the predicted distribution of pages over nodes for which they agree.
+const MIN_OVERLAP: f64 = 0.9;
+/// Interval at which the pages of an untimed run are read.
 const LOOK: Duration = Duration::from_millis(10);
-/// How variables of OpenMP's runtimes begin.
+/// Prefixes of the environment variables of OpenMP runtimes.
 const OPENMP: [&str; 3] = ["OMP_", "KMP_", "GOMP_"];
-/// A timed run is left alone.
+/// The interval for a timed run, whose pages are not read because that would disturb it.
 const NEVER: Duration = Duration::from_secs(3600);
 
-/// What all programs of a validation have in common.
+/// The input that all programs of a validation share.
 pub struct Bench<'a> {
     pub host: &'a Host,
     pub machine: &'a Machine,
@@ -34,12 +34,12 @@ pub struct Bench<'a> {
     pub runs: u32,
     pub scratch: &'a Path,
     pub interrupts: &'a Interrupts,
-    /// The nodewise that is running.
+    /// Path of the running nodewise executable.
     pub own: PathBuf,
 }
 
-/// A program that is tried, and where its recording and its map are.
-struct Trying<'a> {
+/// The trial of one program, with the paths of its recording and its map.
+struct ProgramTrial<'a> {
     bench: &'a Bench<'a>,
     job: &'a Job,
     profile: PathBuf,
@@ -50,10 +50,15 @@ impl Bench<'_> {
     /// Records, predicts and runs a program; begins no further round after `until`.
     ///
     /// # Errors
-    /// A run fails or prints something else than the others; a signal came.
-    pub fn try_program(&self, job: &Job, until: Instant, listener: Listener<'_>) -> anyhow::Result<Ran> {
+    /// A run fails, its output differs from that of the others, or a signal has arrived.
+    pub fn try_program(
+        &self,
+        job: &Job,
+        until: Instant,
+        listener: Listener<'_>,
+    ) -> anyhow::Result<ProgramResult> {
         let name = job.program.name;
-        let trying = Trying {
+        let trying = ProgramTrial {
             bench: self,
             job,
             profile: self.scratch.join(format!("{name}.nwp")),
@@ -64,7 +69,7 @@ impl Bench<'_> {
         ran
     }
 
-    /// Unless a signal came that should have ended us.
+    /// Fails if a signal has arrived that asks this process to terminate.
     fn go_on(&self) -> anyhow::Result<()> {
         match self.interrupts.taken() {
             Some(_) => bail!("interrupted; no file is written"),
@@ -83,9 +88,9 @@ impl Bench<'_> {
         let [out, err] = ["out", "err"].map(|name| self.scratch.join(name));
         let mut command = invocation.command();
         command.stdout(File::create(&out)?).stderr(File::create(&err)?);
-        // What a child leaves that a signal ends goes with our folder.
+        // Files that a killed child leaves behind are removed with our folder.
         command.env("TMPDIR", self.scratch);
-        // A binding or a schedule of the user's would be another placement than the predicted one.
+        // The user's own settings of binding or scheduling would change the placement from the predicted one.
         for (name, _) in std::env::vars_os() {
             if OPENMP
                 .iter()
@@ -99,7 +104,7 @@ impl Bench<'_> {
         let seconds = start.elapsed().as_secs_f64();
         self.go_on()?;
         let status = status.with_context(|| format!("cannot run {}", invocation.command[0].display()))?;
-        invocation.came_to(status, &std::fs::read(&out)?, &std::fs::read(&err)?, seconds)
+        invocation.result_of(status, &std::fs::read(&out)?, &std::fs::read(&err)?, seconds)
     }
 
     fn own(&self, words: &[&str], paths: &[&Path]) -> Vec<OsString> {
@@ -112,11 +117,11 @@ impl Bench<'_> {
     }
 }
 
-impl Trying<'_> {
-    fn run(&self, until: Instant, listener: Listener<'_>) -> anyhow::Result<Ran> {
+impl ProgramTrial<'_> {
+    fn run(&self, until: Instant, listener: Listener<'_>) -> anyhow::Result<ProgramResult> {
         let [plain, recorded] = self.job.program.builds()?;
         let others_before = busy::others_now(self.bench.host);
-        if others_before > busy::QUIET {
+        if others_before > busy::MAX_OTHER_LOAD {
             let share = 100.0 * others_before;
             listener(Event::Note(format!(
                 "others use {share:.0} % of the CPUs now, and disturb the times"
@@ -132,7 +137,7 @@ impl Trying<'_> {
             .map(|p| p.predicted(&self.map))
             .collect();
         let policies = policies.join(",");
-        // Before anything of it was run plainly.
+        // Predicted before the plain program has run, so that no measurement can influence it.
         let before = predict(&selected, &policies, None, &mut |event| {
             listener(self.named(event));
         })?;
@@ -155,9 +160,9 @@ impl Trying<'_> {
         let others_during = busy::Account::now(self.bench.host).others_since(account);
         let columns = (0..invocations.len()).map(|i| times.iter().map(|round| round[i]).collect());
         let columns: Vec<Vec<f64>> = columns.collect();
-        // What is noted was noted before.
+        // Notes were already reported with the first prediction.
         let after = predict(&selected, &policies, Some(median(&columns[0])), &mut |_| ())?;
-        Ok(Ran {
+        Ok(ProgramResult {
             program: self.job.program.name,
             pattern: self.job.program.pattern,
             arguments: self.job.arguments(),
@@ -171,7 +176,7 @@ impl Trying<'_> {
         })
     }
 
-    /// A note about the map, which is called after the program instead of after its temporary file.
+    /// Replaces the temporary file name of the map in a note by one that contains the program's name.
     fn named(&self, event: Event) -> Event {
         match event {
             Event::Note(text) => {
@@ -198,7 +203,7 @@ impl Trying<'_> {
         self.bench.once(&Invocation::plain(&words), NEVER, |_| ())
     }
 
-    /// All runs compute the same, whatever their placement.
+    /// Fails if the output of a run differs from that of the recorded run: placement must not change results.
     fn check_output(&self, ran: RunResult, recorded: u64) -> anyhow::Result<RunResult> {
         match ran.output == recorded {
             true => Ok(ran),
@@ -237,7 +242,7 @@ impl Trying<'_> {
             .map(|_| ())
     }
 
-    /// Runs each placement once, untimed, and looks where its pages are.
+    /// Runs each placement once, untimed, and observes on which nodes its pages are.
     fn warm_up(
         &self,
         invocations: &[Invocation],
@@ -279,10 +284,10 @@ impl Trying<'_> {
             let name = self.bench.placements[at].name();
             let mut point = Point::new(name, seconds, [predicted.typical, predicted.min, predicted.max]);
             point.pages = seen.map(|s| PagesSeen::new(pages::predicted(&before.1[at], page_size, nodes), s));
-            point.counted = point.pages.as_ref().is_none_or(|p| p.agreement >= AGREES);
+            point.counted = point.pages.as_ref().is_none_or(|p| p.agreement >= MIN_OVERLAP);
             points.push(point);
         }
-        // Where first touch was something else than predicted there is nothing to calibrate on.
+        // If the pages of first-touch were not where they were predicted, its time cannot be used for calibration.
         if points[0].counted {
             let rest = points.iter_mut().zip(&after.0.predictions).skip(1);
             rest.for_each(|(point, p)| point.calibrated = Some(calibrated(first, p, point.median_seconds)));
@@ -291,7 +296,7 @@ impl Trying<'_> {
     }
 }
 
-/// The measured time of first-touch over the predicted speed-up.
+/// The calibrated prediction: the measured time of first-touch divided by the predicted speed-up.
 fn calibrated(first: f64, prediction: &Prediction, measured: f64) -> Calibrated {
     let speedup = prediction.speedup;
     let seconds = first / speedup.typical;

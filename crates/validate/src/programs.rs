@@ -1,30 +1,30 @@
-//! The built-in programs: those of `workloads/` that differ most in what they access.
+//! The built-in set of programs: those of `workloads/` with the most different access patterns.
 
 use anyhow::Context;
 use nodewise_linux::companion;
 use std::path::PathBuf;
 
-/// A program of the set. Sizes are in its own unit (`--help` says which).
+/// A program of the set. Its sizes are in a unit of its own, which its `--help` describes.
 #[derive(Debug)]
 pub struct Program {
-    /// As its file is called.
+    /// File name of the program.
     pub name: &'static str,
-    /// How it accesses its data, in a few words.
+    /// The access pattern, in a few words.
     pub pattern: &'static str,
-    /// Who touches its arrays first: `--init`.
+    /// The threads that touch its arrays first, as the value of its option `--init`.
     pub init: &'static str,
-    /// How often an iteration goes through all arrays, about.
+    /// Approximate number of passes over all arrays in one iteration.
     pub passes: f64,
-    /// Bytes of its arrays, by size and threads.
+    /// Bytes of its arrays, given its size and the number of threads.
     pub bytes: fn(u64, u64) -> u64,
-    /// Smallest and largest size that it takes.
+    /// Smallest and largest size that the program accepts.
     pub sizes: std::ops::RangeInclusive<u64>,
-    /// Whether its size is a power of two.
+    /// Whether the size must be a power of two.
     pub power_of_two: bool,
 }
 
-/// All programs, in the order in which they run. Some are initialised by one thread and some by all, so that the kernel's
-/// first touch is a bad placement for some and a good one for others.
+/// All programs, in the order in which they run. One thread initialises some of them and all threads initialise others,
+/// so that first-touch is a bad placement for some and a good one for others.
 pub const PROGRAMS: [Program; 5] = [
     Program {
         name: "sor",
@@ -49,7 +49,8 @@ pub const PROGRAMS: [Program; 5] = [
         pattern: "planes of grids, coarse and fine; initialised by all threads",
         init: "parallel",
         passes: 3.0,
-        // Two grids a level, each an eighth of the one before, and the charges; with a border on both sides.
+        // Two grids per level, each an eighth of the size of the level before, and the charges; grids have a border
+        // on each side.
         bytes: |n, _| {
             let grid = |n: u64| 8 * (n + 2).pow(3);
             grid(n)
@@ -89,10 +90,10 @@ impl Program {
         PROGRAMS.iter().find(|p| p.name == name)
     }
 
-    /// The plain build and the one with counters, beside the running program.
+    /// Paths of the plain and the instrumented build, which are installed with nodewise.
     ///
     /// # Errors
-    /// One of them is missing.
+    /// A build is missing.
     pub fn builds(&self) -> anyhow::Result<[PathBuf; 2]> {
         let find = |build: &str| {
             let name = format!("validation/{build}/{}", self.name);
@@ -101,7 +102,8 @@ impl Program {
         Ok([find("plain")?, find("recorded")?])
     }
 
-    /// The smallest size whose arrays take the `wanted` bytes, or the largest that takes no more than `most`.
+    /// The smallest permitted size whose arrays take at least `wanted` bytes. If it must be a power of two, it is
+    /// rounded up, or down if the arrays would then take more than `most` bytes.
     #[must_use]
     pub fn size(&self, wanted: u64, most: u64, threads: u64) -> u64 {
         let takes = |size: u64| (self.bytes)(size, threads);

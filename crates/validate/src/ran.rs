@@ -1,31 +1,31 @@
-//! A program with its runs, placement by placement.
+//! Results of a program under each placement.
 
 use crate::PagesSeen;
 use nodewise_tune::median;
 use serde::Serialize;
 
-/// One program with all its runs.
+/// Results of one program.
 #[derive(Clone, Debug, Default, Serialize)]
-pub struct Ran {
+pub struct ProgramResult {
     /// Name of the program.
     pub program: &'static str,
-    /// How it accesses its data.
+    /// The program's access pattern.
     pub pattern: &'static str,
-    /// Its arguments, by which the run can be repeated.
+    /// The program's arguments, with which the run can be repeated.
     pub arguments: Vec<String>,
-    /// Bytes of its arrays.
+    /// Bytes of the program's arrays.
     pub bytes: u64,
-    /// Rounds that were run.
+    /// Number of rounds that were run.
     pub rounds: usize,
-    /// Wall time of the recorded run.
+    /// Wall time of the recorded run, seconds.
     pub recording_seconds: f64,
-    /// The share of memory in the predicted time of first-touch.
+    /// Share of the predicted time under first-touch that is spent on memory accesses.
     pub memory_share: f64,
-    /// The share of CPU time that others used just before.
+    /// Share of the machine's CPU time that other processes used just before the runs.
     pub others_before: f64,
-    /// The same during all runs.
+    /// Share of the machine's CPU time that other processes used during the runs.
     pub others_during: f64,
-    /// Each placement, first-touch first.
+    /// Results under each placement, first-touch first.
     pub points: Vec<Point>,
 }
 
@@ -34,28 +34,29 @@ pub struct Ran {
 pub struct Point {
     /// The placement, as `run --policy` or `map --policy` names it.
     pub placement: String,
-    /// Wall time of each run, in the order of the rounds.
+    /// Wall time of each run, seconds, in the order of the rounds.
     pub seconds: Vec<f64>,
     /// The median of `seconds`.
     pub median_seconds: f64,
-    /// Shortest and longest of them.
+    /// Smallest and largest of `seconds`.
     pub spread: [f64; 2],
-    /// Predicted from the recording and the machine alone, before anything was measured.
+    /// Wall time predicted from the recording and the machine alone, before the program was run, seconds.
     pub predicted_seconds: f64,
-    /// Least and most of that.
+    /// Smallest and largest plausible value of `predicted_seconds`.
     pub predicted_range: [f64; 2],
-    /// Predicted over measured, less one.
+    /// Relative error: predicted divided by measured time, minus 1.
     pub error: f64,
-    /// The prediction that knows the measured time of first-touch; none of first-touch itself.
+    /// Prediction calibrated with the measured time of first-touch; `null` for first-touch itself.
     pub calibrated: Option<Calibrated>,
-    /// Where pages were, and should have been.
+    /// Actual and predicted distribution of pages over nodes.
     pub pages: Option<PagesSeen>,
-    /// Whether pages were where they were predicted to be: else the point is of another placement.
+    /// Whether the point counts in the summary: the distribution of pages was as predicted. If not, the measurement is
+    /// of another placement.
     pub counted: bool,
 }
 
 impl Point {
-    /// A point that counts; `predicted` is the typical value and both ends of the range.
+    /// A point with `counted` set; `predicted` is the typical value and both ends of the range, seconds.
     pub(crate) fn new(placement: &str, seconds: Vec<f64>, predicted: [f64; 3]) -> Self {
         let middle = median(&seconds);
         let ends = |f: fn(f64, f64) -> f64| seconds.iter().copied().reduce(f).unwrap_or(0.0);
@@ -80,14 +81,14 @@ impl Point {
     }
 }
 
-/// A prediction that knows the measured time of first-touch: its ratio to that, times that.
+/// A prediction calibrated with the measured time of first-touch: that time divided by the predicted speed-up.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Calibrated {
-    /// Run time as predicted then.
+    /// Predicted wall time, seconds.
     pub seconds: f64,
-    /// Least and most of it.
+    /// Smallest and largest plausible value of `seconds`.
     pub range: [f64; 2],
-    /// Predicted over measured, less one.
+    /// Relative error: predicted divided by measured time, minus 1.
     pub error: f64,
 }
 

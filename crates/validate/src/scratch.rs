@@ -1,4 +1,5 @@
-//! A folder for recordings and maps, removed when dropped; what a killed run left is removed by the next.
+//! A temporary folder for recordings and maps, removed when dropped. The folder of a killed run is removed by the next
+//! run.
 
 use anyhow::Context;
 use nodewise_linux::lock;
@@ -7,17 +8,17 @@ use std::path::{Path, PathBuf};
 
 const NAME: &str = "nodewise-validate-";
 
-/// The folder, and a lock on it for as long as its owner lives.
+/// The folder, with a lock that is held as long as the owning process lives.
 pub struct Scratch {
     path: PathBuf,
     _lock: File,
 }
 
 impl Scratch {
-    /// Below the folder for temporary files.
+    /// Creates a folder in the system's folder for temporary files.
     ///
     /// # Errors
-    /// It cannot be made.
+    /// The folder cannot be created.
     pub fn new() -> anyhow::Result<Self> {
         let parent = std::env::temp_dir();
         remove_abandoned(&parent);
@@ -39,7 +40,7 @@ impl Drop for Scratch {
     }
 }
 
-/// Removes the folders that no process has locked, where permissions allow it.
+/// Removes the folders of this kind that no process has locked, if permissions allow it.
 fn remove_abandoned(parent: &Path) {
     for entry in parent.read_dir().into_iter().flatten().flatten() {
         let name = entry.file_name().to_string_lossy().into_owned();

@@ -5,34 +5,34 @@ use nodewise_machine::Machine;
 use nodewise_observe::hardware;
 use serde::Serialize;
 
-/// This machine as its kernel shows it.
+/// This machine as its kernel describes it.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Site {
     /// Model name of the processor.
     pub cpu: String,
     /// Release of the kernel.
     pub kernel: String,
-    /// How many memory nodes there are.
+    /// Number of memory nodes.
     pub nodes: usize,
-    /// CPUs of all nodes; as many threads run.
+    /// Number of CPUs of all nodes, which is also the number of threads that programs run with.
     pub cpus: usize,
     /// Bytes of memory of all nodes.
     pub memory_bytes: u64,
-    /// Bytes of the smallest memory whose node has CPUs.
+    /// Memory of the smallest node with CPUs, bytes.
     #[serde(skip)]
     pub smallest_memory: u64,
-    /// Bytes of all last-level caches; none if the kernel does not report any.
+    /// Size of all last-level caches, bytes; `None` if the kernel does not report any.
     pub last_level_bytes: Option<u64>,
     /// Transparent huge pages: `always`, `madvise` or `never`.
     pub huge_pages: Option<String>,
-    /// The kernel's automatic balancing: 0 is off.
+    /// Value of `kernel.numa_balancing`; 0 is off.
     pub numa_balancing: Option<u32>,
     /// The evidence that this is a virtual machine or an emulator.
     pub virtual_machine: Option<String>,
 }
 
 impl Site {
-    /// What the host shows; `machine` is what the kernel says of its nodes.
+    /// Reads the properties of `host`; `machine` describes its nodes and CPUs.
     #[must_use]
     pub fn of(host: &Host, machine: &Machine) -> Self {
         let cpus: Vec<u32> = machine.cpus().into_iter().map(|(cpu, _)| cpu.0).collect();
@@ -51,10 +51,10 @@ impl Site {
         }
     }
 
-    /// A name for files: of the processor and the nodes, and of nothing that tells whose machine it is.
+    /// A name for files, made of the processor model and the number of nodes; it does not identify the machine's owner.
     #[must_use]
     pub fn name(&self) -> String {
-        // Trade marks, the clock rate, and words that all names have.
+        // Words that do not identify a model: trademark signs, and words that occur in all names.
         const EMPTY: [&str; 6] = ["r", "tm", "cpu", "processor", "version", "core"];
         let model = self.cpu.split('@').next().unwrap_or_default().to_lowercase();
         let words = model.split(|c: char| !c.is_ascii_alphanumeric());

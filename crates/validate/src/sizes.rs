@@ -1,37 +1,40 @@
-//! How large the programs are and how long they run: a rule of what is known before anything runs.
+//! The rule by which the sizes and run times of programs are chosen. It depends only on what is known before any
+//! program runs, so that results cannot influence the choice.
 
 use crate::{PROGRAMS, Program, Site};
 use serde::Serialize;
 use std::time::Duration;
 
-/// How many times as large arrays are as all last-level caches together.
+/// Size of arrays, as a multiple of the size of all last-level caches together.
 const TIMES_CACHES: u64 = 4;
-/// What they take at least, and where the kernel reports no caches.
+/// Smallest size of arrays, and their size if the kernel reports no caches, bytes.
 const LEAST: u64 = 64 << 20;
 const NO_CACHES: u64 = 256 << 20;
-/// Bytes a second that one CPU goes through, about: what the iterations of a run are computed from.
+/// Approximate memory throughput of one CPU, bytes per second, from which the number of iterations is computed.
 const CPU_RATE: f64 = 2e9;
-/// Seconds that a run should take, at most.
+/// Longest intended duration of a run, seconds.
 const LONGEST: f64 = 2.0;
-/// The share of the time limit for recording and running; the rest is for measuring the machine, and in reserve.
+/// The share of the time limit for recording and running; the rest is for measuring the machine, and a reserve.
 const SHARE: f64 = 0.7;
-/// What a recording, the warm-up of each placement and a slow placement cost, in runs.
+/// Estimated time of a recording, in units of a run, and factor for runs under slow placements.
 const RECORDING: f64 = 10.0;
 const SLOWER: f64 = 2.0;
 const MOST_ITERATIONS: f64 = 1000.0;
 
-/// What the sizes of all programs follow from.
+/// The rule by which the sizes of all programs are chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Rule {
-    /// Bytes that the arrays of a program take at least, where its sizes allow.
+    /// Smallest size of the arrays of a program, bytes, if its range of sizes permits.
     pub array_bytes: u64,
-    /// Bytes that they may take: half of the smallest memory with CPUs, a quarter of all.
+    /// Largest size of the arrays, bytes: half the memory of the smallest node with CPUs, at most a quarter of all
+    /// memory.
     pub most_bytes: u64,
-    /// Seconds that a run should take by the rates below; compute and remote memory come on top.
+    /// Intended duration of a run at `bytes_per_second`, seconds; computation and remote accesses add to it.
     pub run_seconds: f64,
-    /// Bytes a second that all CPUs together are taken to go through.
+    /// Assumed memory throughput of all CPUs together, bytes per second.
     pub bytes_per_second: f64,
-    /// Whether `--array-memory` or `--iterations` replaced a part of the rule: such a file tries the procedure out.
+    /// Whether `--array-memory` or `--iterations` replaced a part of the rule. Such a document is only a trial of the
+    /// procedure.
     pub overridden: bool,
 }
 
@@ -40,16 +43,17 @@ pub struct Rule {
 pub struct Job {
     /// The program of the set.
     pub program: &'static Program,
-    /// Its `--size`, in its own unit.
+    /// Value of the program's option `--size`, in its own unit.
     pub size: u64,
-    /// Its `--iterations`, by the rule or as asked for.
+    /// Value of the program's option `--iterations`, by the rule or as requested.
     pub iterations: u64,
-    /// Bytes of its arrays.
+    /// Bytes of the program's arrays.
     pub bytes: u64,
 }
 
 impl Rule {
-    /// The rule on a machine, for `programs` programs of `placements` placements, run `runs` times each.
+    /// The rule for a machine, if `programs` programs are run `runs` times under each of `placements` placements within
+    /// the time limit.
     #[must_use]
     pub fn of(site: &Site, programs: usize, placements: usize, runs: u32, limit: Duration) -> Self {
         let most = (site.smallest_memory / 2).min(site.memory_bytes / 4);
@@ -68,7 +72,7 @@ impl Rule {
         }
     }
 
-    /// The size of one program; `iterations` where they were asked for.
+    /// The size of one program; `iterations` replaces the number of iterations by the rule.
     #[must_use]
     pub fn job(&self, program: &'static Program, threads: u64, iterations: Option<u64>) -> Job {
         let size = program.size(self.array_bytes, self.most_bytes, threads);
@@ -85,7 +89,7 @@ impl Rule {
 }
 
 impl Job {
-    /// The arguments that the program is run with.
+    /// The program's command-line arguments.
     #[must_use]
     pub fn arguments(&self) -> Vec<String> {
         let (size, iterations) = (self.size.to_string(), self.iterations.to_string());
@@ -101,10 +105,10 @@ impl Job {
     }
 }
 
-/// The programs of a list of names, in the order of the set; all of them if the list is empty.
+/// The programs with the given names, in the order of the set; all programs if the list is empty.
 ///
 /// # Errors
-/// The first name that is none, or comes twice.
+/// A message on the first name that is unknown or repeated.
 pub fn chosen(names: &[String]) -> Result<Vec<&'static Program>, String> {
     for (at, name) in names.iter().enumerate() {
         if Program::named(name).is_none() {

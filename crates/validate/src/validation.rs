@@ -1,11 +1,11 @@
-//! What will be run on this machine, and the whole of it from the first recording to the document.
+//! A validation: states what will be run on this machine, and runs it, from the first recording to the document.
 
-use crate::busy::QUIET;
+use crate::busy::MAX_OTHER_LOAD;
 use crate::document::{HOW, KIND};
 use crate::placements::{self, AFFINITY, Placement};
 use crate::program_trial::Bench;
 use crate::scratch::Scratch;
-use crate::{DescribedMachine, Document, Job, Program, Ran, Rule, SCHEMA, Settings, Site, Summary};
+use crate::{DescribedMachine, Document, Job, Program, ProgramResult, Rule, SCHEMA, Settings, Site, Summary};
 use anyhow::{Context, bail};
 use nodewise_linux::interrupts::Interrupts;
 use nodewise_linux::{Host, affinity};
@@ -13,30 +13,30 @@ use nodewise_machine::Machine;
 use nodewise_tune::{Event, Listener, NotScored};
 use std::time::{Duration, Instant};
 
-/// What is asked for.
+/// Options of a validation; the fields correspond to the arguments of `nodewise validate`.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// The programs, in the order of the set.
     pub programs: Vec<&'static Program>,
-    /// Timed runs of each placement, at least 1.
+    /// Number of timed runs of each placement, at least 1.
     pub runs: u32,
-    /// For everything, the measurement of the machine included.
+    /// Time limit for the whole validation, including the measurement of the machine.
     pub time_limit: Duration,
-    /// Bytes of a program's arrays, in place of the rule's.
+    /// Size of a program's arrays, bytes; `None`: by the rule.
     pub array_memory: Option<u64>,
-    /// Iterations of every program, in place of the rule's.
+    /// Number of iterations of every program; `None`: by the rule.
     pub iterations: Option<u64>,
 }
 
-/// What will be run on this machine.
+/// A validation of predictions on this machine.
 pub struct Validation {
     options: Options,
     host: Host,
     /// The nodes and CPUs of this machine.
     here: Machine,
-    /// What of it matters.
+    /// The properties of this machine that affect sizes and times.
     pub site: Site,
-    /// What sizes follow from.
+    /// The rule by which sizes are chosen.
     pub rule: Rule,
     /// The programs with their sizes.
     pub jobs: Vec<Job>,
@@ -44,7 +44,7 @@ pub struct Validation {
 }
 
 impl Validation {
-    /// Says what will be run; runs nothing.
+    /// Determines what will be run; runs nothing.
     ///
     /// # Errors
     /// The machine cannot be read, or a program of the set is missing.
@@ -80,16 +80,16 @@ impl Validation {
         self.placements.iter().map(Placement::name)
     }
 
-    /// Why predictions will not be held against measurements, if so.
+    /// The reason if predictions will not be compared with measurements.
     #[must_use]
     pub fn not_scored(&self) -> Option<NotScored> {
         NotScored::why(self.site.nodes, self.site.cpus)
     }
 
-    /// Checks, before anything is measured, that all of the machine may be used.
+    /// Checks, before anything is measured, that this process may use the whole machine.
     ///
     /// # Errors
-    /// Some CPUs may not be used, or memory is short.
+    /// Some CPUs may not be used, or too little memory is free.
     pub fn check(&self) -> anyhow::Result<()> {
         let allowed = affinity::allowed_cpus()?;
         let cpus = self.here.cpus();
@@ -102,7 +102,7 @@ impl Validation {
         }
         let largest = self.jobs.iter().map(|j| j.bytes).max().unwrap_or(0);
         let free = self.host.available_memory().unwrap_or(u64::MAX);
-        // The runtime's own, and what the kernel needs.
+        // Half as much again as the arrays, for the memory of the runtime and the kernel.
         if free < largest + largest / 2 {
             bail!(
                 "{} MiB of memory are free, arrays take up to {} MiB; free some, or choose --array-memory",
@@ -113,10 +113,10 @@ impl Validation {
         Ok(())
     }
 
-    /// Checks that a machine is a description of this one.
+    /// Checks that `machine` describes this machine.
     ///
     /// # Errors
-    /// It has other nodes or CPUs.
+    /// Its nodes or CPUs differ.
     pub fn check_machine(&self, machine: &Machine) -> anyhow::Result<()> {
         if machine.cpus() != self.here.cpus() || machine.node_count() != self.here.node_count() {
             bail!(
@@ -132,10 +132,10 @@ impl Validation {
         Ok(())
     }
 
-    /// Records, predicts, runs and compares. `began` is when the time limit did.
+    /// Records, predicts, runs and compares. `began` is the start of the time limit.
     ///
     /// # Errors
-    /// A program fails, no room for temporary files, a signal came.
+    /// A program fails, the temporary folder cannot be used, or a signal has arrived.
     pub fn run(
         &self,
         machine: &Machine,
@@ -145,7 +145,8 @@ impl Validation {
         listener: Listener<'_>,
     ) -> anyhow::Result<Document> {
         self.check_machine(machine)?;
-        // From here on, Ctrl-C removes the recordings first; before this point it has its usual effect.
+        // From here on, signals are held back, so that after Ctrl-C the recordings are removed before this process
+        // ends.
         let interrupts = Interrupts::hold().context("cannot hold signals back")?;
         let scratch = Scratch::new()?;
         let file = scratch.path().join("machine.toml");
@@ -165,13 +166,13 @@ impl Validation {
         Ok(self.document(machine, described, date, began, programs, left_out))
     }
 
-    /// Each program has an equal share of the time that is left.
+    /// Tries all programs; each gets an equal share of the remaining time.
     fn programs(
         &self,
         bench: &Bench<'_>,
         began: Instant,
         listener: Listener<'_>,
-    ) -> anyhow::Result<(Vec<Ran>, Vec<&'static str>)> {
+    ) -> anyhow::Result<(Vec<ProgramResult>, Vec<&'static str>)> {
         let (mut programs, mut left_out) = (Vec::new(), Vec::new());
         let end = began + self.options.time_limit;
         for (at, job) in self.jobs.iter().enumerate() {
@@ -202,7 +203,7 @@ impl Validation {
         described: DescribedMachine,
         date: String,
         began: Instant,
-        programs: Vec<Ran>,
+        programs: Vec<ProgramResult>,
         left_out: Vec<&'static str>,
     ) -> Document {
         let not_scored = NotScored::why(machine.node_count(), self.site.cpus);
@@ -235,7 +236,7 @@ impl Validation {
         }
     }
 
-    /// What has to be known of this machine to read its figures, one line each.
+    /// Remarks on this machine that are necessary to interpret its figures, one line each.
     #[must_use]
     pub fn remarks(&self) -> Vec<String> {
         let mut all = Vec::new();
@@ -275,11 +276,11 @@ impl Validation {
     }
 }
 
-/// What disturbed the runs of a program.
-fn disturbances(ran: &Ran) -> Vec<String> {
+/// Remarks on what disturbed the runs of a program.
+fn disturbances(ran: &ProgramResult) -> Vec<String> {
     let mut all = Vec::new();
     let most = ran.others_before.max(ran.others_during);
-    if most > QUIET {
+    if most > MAX_OTHER_LOAD {
         all.push(format!(
             "{}: others used up to {:.0} % of the CPUs",
             ran.program,

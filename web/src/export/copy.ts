@@ -1,4 +1,4 @@
-// What stands on the page, rewritten as SVG without style sheets: boxes, text, canvases, and SVG itself.
+// Copies a part of the page as SVG without style sheets: boxes, text, canvases, and SVG elements.
 
 import { words } from "./text";
 
@@ -33,7 +33,7 @@ const clear = (colour: string) => colour === "transparent" || /^rgba\(.*,\s*0\)$
 
 let clips = 0;
 
-/** All of an element as it is drawn now, its upper left corner at 0, 0. */
+/** An element as it is currently displayed, with its upper left corner at 0, 0. */
 export function copied(root: Element): Copy {
   const { left, top, width, height } = root.getBoundingClientRect();
   const parts: string[] = [];

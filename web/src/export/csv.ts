@@ -2,7 +2,7 @@
 
 export type Row = readonly (string | number | boolean | null | undefined)[];
 
-/** A name that begins like a formula would be one in a spreadsheet: it is quoted away. */
+/** Text that begins like a formula is prefixed with a quote, so that spreadsheets do not evaluate it. */
 const inert = (text: string) => (/^[=+\-@\t\r]/.test(text) ? `'${text}` : text);
 
 function cell(value: Row[number]): string {

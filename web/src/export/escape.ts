@@ -2,6 +2,6 @@
 
 const NAMES: Record<string, string> = { "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;" };
 
-/** Markup becomes text, and characters that XML forbids go. */
+/** Escapes markup and removes characters that XML does not permit. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what it takes out
 export const asText = (text: string) => text.replace(/[&<>"\u0000-\u0008\u000b\u000c\u000e-\u001f\ufffe\uffff]/g, (c) => NAMES[c] ?? "");

@@ -1,4 +1,4 @@
-// A figure as it stands on the page, as a picture of its own: title above, where it comes from below.
+// A figure of the page as a separate picture, with its title above and its origin below.
 
 import { copied } from "./copy";
 import { asText } from "./escape";
@@ -30,7 +30,7 @@ export function svg(element: Element, words: { title: string; caption: string })
   return { text: lines.join("\n"), width: w, height: h };
 }
 
-/** At twice the size: sharp on the screens that issues are read on. */
+/** The picture as PNG at twice its size, for screens of high resolution. */
 export async function png({ text, width, height }: Picture): Promise<Blob> {
   const image = new Image();
   const address = URL.createObjectURL(new Blob([text], { type: "image/svg+xml" }));

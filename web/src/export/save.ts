@@ -1,4 +1,4 @@
-// Hands the reader a file.
+// Saves a file through the browser's download.
 
 export function save(name: string, content: Blob): void {
   const address = URL.createObjectURL(content);
@@ -6,6 +6,6 @@ export function save(name: string, content: Blob): void {
   link.href = address;
   link.download = name;
   link.click();
-  // The browser has to have begun to read it.
+  // The address must remain valid until the browser has started to read it.
   setTimeout(() => URL.revokeObjectURL(address), 10_000);
 }

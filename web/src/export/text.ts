@@ -1,4 +1,4 @@
-// Lines of text where the browser has put them.
+// The lines of a text as laid out by the browser.
 
 import { asText } from "./escape";
 
@@ -22,7 +22,7 @@ interface Line {
   box: DOMRect;
 }
 
-/** Splits where the next word is on another line. */
+/** Splits a text node at the line breaks of the browser's layout. */
 function lines(node: Text): Line[] {
   const found: Line[] = [];
   const range = document.createRange();

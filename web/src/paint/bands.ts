@@ -20,7 +20,7 @@ export interface Stage {
 export const FONT = '12px system-ui, "Segoe UI", Roboto, "DejaVu Sans", sans-serif';
 export const SMALL = '11px system-ui, "Segoe UI", Roboto, "DejaVu Sans", sans-serif';
 
-/** The run a position is in. */
+/** Index of the run that contains a position. */
 export function runAt(runs: readonly Run[], position: number): number {
   let [low, high] = [0, runs.length - 1];
   while (low < high) {
@@ -31,7 +31,7 @@ export function runAt(runs: readonly Run[], position: number): number {
   return runs.length ? low : -1;
 }
 
-/** Text that ends in … where it must; nothing where not even that fits. */
+/** The text, shortened with … if necessary; empty if not even that fits. */
 export function fitted(pen: CanvasRenderingContext2D, text: string, room: number): string {
   if (pen.measureText(text).width <= room) return text;
   const letters = Math.floor(text.length * (room / pen.measureText(text).width)) - 1;
@@ -62,7 +62,7 @@ export function drawBands(
       pen.fillStyle = css(palette.ink);
       pen.fillText(fitted(pen, run.name, right - left - 10), left + 5, y + h / 2 + 0.5);
     }
-    // Of bands narrower than a pixel one is enough.
+    // Of several bands within one pixel, only one is drawn.
     i = Math.max(i + 1, right - left < 1 ? runAt(runs, from + (left + 1 - x) / scale) : i + 1);
   }
 }

@@ -1,13 +1,13 @@
-// What a tile holds, under names.
+// The content of a tile, with named columns.
 
 import type { Packed } from "../packed";
 
-/** Where one policy has the pages of each cell. */
+/** Home nodes of the pages of each cell under one policy. */
 export interface Homes {
   node: Uint8Array;
-  /** Pages of the cell that are there; 255 is all. */
+  /** Share of the cell's pages that are on the node; 255 is all. */
   share: Uint8Array;
-  /** Accesses that are local; 255 is all. */
+  /** Share of the cell's accesses that are local; 255 is all. */
   local: Uint8Array;
 }
 
@@ -28,7 +28,7 @@ export interface Cells {
   homes: Homes[];
 }
 
-/** Who accesses the pages of each cell. */
+/** The threads that access the pages of each cell. */
 export interface Who {
   level: number;
   first: number;

@@ -1,4 +1,4 @@
-// Which cell each column of pixels shows.
+// Assigns a cell to each column of pixels.
 
 /** A tile of either kind. */
 export interface Piece {
@@ -14,7 +14,7 @@ export interface Columns<T extends Piece> {
   cells: Uint16Array;
 }
 
-/** The finest piece there is at or above a level, at a position. */
+/** Finds the finest available piece at a position whose level is not finer than the given one. */
 export type Find<T extends Piece> = (level: number, position: number) => T | undefined;
 
 export function columns<T extends Piece>(width: number, from: number, to: number, level: number, find: Find<T>): Columns<T> {

@@ -1,4 +1,4 @@
-// The run as a film: a line of pixels a step of time.
+// The run as a film: a line of pixels for each time step.
 
 import type { Packed } from "../packed";
 import { NOBODY } from "./cells";
@@ -36,14 +36,14 @@ export function film(packed: Packed): Film {
   };
 }
 
-/** The step that a moment is in; the last one that began before it. */
+/** The step at a time: the last one that began before it. */
 export function stepAt({ steps, start }: Film, seconds: number): number {
   let step = 0;
   while (step + 1 < steps && start[step + 1]! <= seconds) step++;
   return step;
 }
 
-/** All steps from one to another, put together. */
+/** All steps from `first` to `last`, summed up as one. */
 export function together(film: Film, first: number, last: number, nodes: number): Film {
   const { width } = film;
   const by = new Float64Array(width * nodes);
@@ -72,7 +72,7 @@ export function together(film: Film, first: number, last: number, nodes: number)
   return { steps: 1, width, start: [film.start[first] ?? 0], end: [film.end[last] ?? 0], dominant, accesses, local: shares, most };
 }
 
-/** Steps downwards, stretched to the height; columns to the width. */
+/** Paints the film, with steps downwards, scaled to the given height and width. */
 export function paintFilm(
   out: Uint32Array,
   width: number,

@@ -1,11 +1,11 @@
-// Colours as pixels, mixed beforehand: painting is looking up.
+// Lookup tables of colours as pixels, so that painting need not mix colours.
 
 import { mix, pixel, type Palette, type Rgb } from "../palette";
 
 const STEPS = 32;
 const table = (n: number, colour: (share: number) => Rgb) => Uint32Array.from({ length: n }, (_, i) => pixel(colour(i / (n - 1))));
 
-/** Depth, locality and ground of the page × thread figure. */
+/** Numbers of steps of the three dimensions of the page × thread figure's colours: depth, locality and background. */
 const DEPTHS = 32;
 const LOCALS = 17;
 const GROUNDS = 9;
@@ -40,21 +40,21 @@ export class Inks {
     this.others = table(DEPTHS, (depth) => mix(palette.card, palette.muted, depth));
   }
 
-  /** A node's colour, the greyer the less of the pages it has; an even share is grey. */
+  /** A node's colour, greyer for a smaller share of the pages; an even share over nodes is grey. */
   home(node: number, share: number): number {
     const even = 1 / this.count;
     const own = this.count > 1 ? Math.max(0, (share - even) / (1 - even)) : 1;
     return this.homes[node * STEPS + Math.round(own * (STEPS - 1))]!;
   }
 
-  /** A thread's accesses to a cell: how many, how local, on how much of a home. */
+  /** Colour of a thread's accesses to a cell, by their number, their local share, and the background. */
   access(depth: number, local: number, ground: number): number {
     return this.reach[
       (Math.round(ground * (GROUNDS - 1)) * LOCALS + Math.round(local * (LOCALS - 1))) * DEPTHS + Math.round(depth * (DEPTHS - 1))
     ]!;
   }
 
-  /** Accesses of threads that are not told apart. */
+  /** Colour of accesses of threads that are not listed individually. */
   other(depth: number): number {
     return this.others[Math.round(depth * (DEPTHS - 1))]!;
   }

@@ -1,4 +1,4 @@
-// Who shares with whom, as squares of pixels.
+// Paints the sharing matrix as squares of pixels.
 
 import type { Inks } from "./inks";
 
@@ -7,10 +7,10 @@ export interface Span {
   most: number;
 }
 
-/** What is less than a so-manieth of the largest is as good as nothing. */
+/** Range of the logarithmic scale: values below the largest one divided by this are shown as the smallest step. */
 const RANGE = 2000;
 
-/** The smallest and largest share of a pair, apart from none. */
+/** The range of the colour scale: from the smallest to the largest value above zero, at most a factor of `RANGE`. */
 export function span(sharing: readonly number[][]): Span {
   let [least, most] = [Infinity, 0];
   sharing.forEach((row, a) =>
@@ -23,14 +23,14 @@ export function span(sharing: readonly number[][]): Span {
   return most > 0 ? { least: Math.max(Math.min(least, most / 10), most / RANGE), most } : { least: 1, most: 1 };
 }
 
-/** 0 for nothing, else above it, logarithmically. */
+/** The step of the logarithmic colour scale: 0 for zero, else 1 to 255. */
 export function step(value: number, { least, most }: Span): number {
   if (value <= 0) return 0;
   const range = Math.log(most / least);
   return 1 + Math.round(254 * (range > 0 ? Math.max(0, Math.min(1, Math.log(value / least) / range)) : 1));
 }
 
-/** `order` says which group is in which row; the diagonal is grey, it is nobody's sharing. */
+/** Paints the matrix; `order` gives the group of each row. The diagonal, which is not sharing, is grey. */
 export function paintMatrix(out: Uint32Array, size: number, sharing: readonly number[][], order: readonly number[], inks: Inks): void {
   const n = order.length;
   const range = span(sharing);

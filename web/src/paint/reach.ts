@@ -1,4 +1,4 @@
-// The page × thread figure: who reaches where, and whether that is near.
+// Paints the page × thread figure: which threads access which pages, and whether the accesses are local.
 
 import { OTHERS, type Cells, type Who } from "./cells";
 import type { Columns } from "./columns";
@@ -15,11 +15,11 @@ export interface Reach {
   full: (level: number) => number;
 }
 
-/** One cell by rows: only those of its few threads are looked at. */
+/** The accesses to one cell by row; only the rows of its few threads are visited. */
 export class Tally {
-  /** Accesses by row; what is not told apart comes last. */
+  /** Accesses by row; the last row stands for threads that are not listed. */
   readonly accesses: Float64Array;
-  /** How much of each row's is local. */
+  /** Local share of each row's accesses. */
   readonly local: Float64Array;
   /** Rows with accesses. */
   readonly touched: number[] = [];
@@ -41,7 +41,7 @@ export class Tally {
     }
   }
 
-  /** Exact for a page, else so that the cell's own share comes out. */
+  /** Computes the local shares of rows: exact for a single page, else chosen to give the cell's total local share. */
   localize(home: number, share: number, local: number): void {
     const { rows, touched } = this;
     const elsewhere = rows.nodes > 1 ? (1 - share) / (rows.nodes - 1) : 0;
@@ -59,7 +59,7 @@ export class Tally {
   }
 }
 
-/** One pixel a row and column, `[row * width + x]`. */
+/** Paints one pixel for each row and column, `[row * width + x]`. */
 export function paintReach(out: Uint32Array, reach: Reach): void {
   const { rows, who, inks } = reach;
   const width = who.width;

@@ -1,4 +1,4 @@
-// Threads as rows: those of a node stand together, and share rows where there are too many.
+// Assigns threads to rows: the threads of a node are adjacent, and several share a row if there are too many.
 
 export interface Rows {
   length: number;
@@ -12,7 +12,7 @@ export interface Rows {
   threads: number[][];
   /** Row of each thread's index. */
   of: Uint16Array;
-  /** Whether there is a last row of threads that are not told apart. */
+  /** Whether there is a last row for all threads that are not listed individually. */
   others: boolean;
 }
 

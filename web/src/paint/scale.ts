@@ -1,4 +1,4 @@
-// Accesses a page on a logarithmic scale that grows with what has been seen, so that a colour keeps its meaning.
+// A logarithmic scale for accesses per page. It only grows with the values seen, so that a colour keeps its meaning.
 
 import type { Cells } from "./cells";
 
@@ -15,7 +15,7 @@ export class LogScale {
     }
   }
 
-  /** 0..255; anything seen is at least 1. */
+  /** A step from 0 to 255; at least 1 for a value above 0. */
   step(each: number): number {
     if (each <= 0 || this.most <= 0) return 0;
     const span = Math.log(this.most / this.least);

@@ -11,7 +11,7 @@ export type Mode = (typeof MODES)[number];
 /** The colour of a cell. */
 export type Colour = (cells: Cells, cell: number) => number;
 
-/** How pages are used, whoever holds them. */
+/** Colours by the use of pages, which is independent of their home nodes. */
 export function observed(mode: Mode, inks: Inks, scale: LogScale): Colour {
   switch (mode) {
     case "node":
@@ -26,7 +26,7 @@ export function observed(mode: Mode, inks: Inks, scale: LogScale): Colour {
   }
 }
 
-/** Where a policy has the pages, and what that means for their accesses. */
+/** Colours by the home nodes under a policy, and the resulting locality. */
 export function mapped(mode: Mode, policy: number, inks: Inks, scale: LogScale): Colour {
   const homes = (cells: Cells) => cells.homes[policy];
   switch (mode) {
@@ -48,7 +48,7 @@ export function mapped(mode: Mode, policy: number, inks: Inks, scale: LogScale):
   }
 }
 
-/** One colour a column, over the whole height. */
+/** Paints each column in one colour. */
 export function paintFlat(out: Uint32Array, width: number, height: number, columns: Columns<Cells>, colour: Colour, blank: number): void {
   for (let x = 0; x < width; x++) {
     const cells = columns.pieces[x];

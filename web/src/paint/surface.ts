@@ -1,15 +1,15 @@
 // Canvases at the screen's own resolution, and images drawn onto them.
 
-/** Pictures that are saved have at least so many pixels to a CSS pixel. */
+/** Smallest number of device pixels per CSS pixel in saved pictures. */
 const SAVED = 2;
 let finer = 0;
 
-/** Pixels to a CSS pixel. */
+/** Number of device pixels per CSS pixel. */
 export const resolution = () => Math.max(finer, devicePixelRatio || 1);
 export const device = (length: number) => Math.max(1, Math.round(length * resolution()));
 
-/** Draws finely, for who reads the canvas at once; then as before. */
-export function finely(draw: () => void): void {
+/** Draws at the resolution of saved pictures, for a canvas that is read immediately; then restores the resolution. */
+export function atSavedResolution(draw: () => void): void {
   finer = SAVED;
   draw();
   setTimeout(() => {
@@ -31,8 +31,8 @@ export function sized(canvas: HTMLCanvasElement, width: number, height: number):
   return pen;
 }
 
-/** Image data that is kept while its size stays, so that painting allocates nothing. */
-export class Plate {
+/** Image data that is reused while its size does not change, so that painting does not allocate memory. */
+export class ImageBuffer {
   private image = new ImageData(1, 1);
   pixels = new Uint32Array(1);
   width = 1;
@@ -45,7 +45,7 @@ export class Plate {
     [this.width, this.height] = [this.image.width, this.image.height];
   }
 
-  /** In CSS pixels; the plate has as many pixels as the screen there. */
+  /** Draws the image at a position in CSS pixels; its size is in device pixels. */
   put(pen: CanvasRenderingContext2D, x: number, y: number): void {
     pen.putImageData(this.image, Math.round(x * resolution()), Math.round(y * resolution()));
   }

@@ -11,7 +11,7 @@ import { ObjectsDifference } from "./compare/objects";
 import { pair as found, type Pair } from "./compare/sides";
 import { DifferenceStrip } from "./compare/strip";
 
-/** The difference in one sentence: time where it is known, and what is local. */
+/** The difference in one sentence: times, if known, and local fractions. */
 function sentence({ a, b, profiles }: Pair): string {
   const [x, y] = [a.policy, b.policy];
   const names: [string, string] = [a.title, b.title];
@@ -42,7 +42,7 @@ function Compare({ documents, report, profile, state }: ViewProps) {
         {error ?? "Reading both sides …"}
       </p>
     );
-  // Strips of the pair before would be named wrongly.
+  // Strips of the previous pair must not be shown under the names of the new pair.
   const both = strips.value?.pair === pair ? strips.value : undefined;
   return (
     <>

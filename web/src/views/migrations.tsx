@@ -1,4 +1,4 @@
-// Pages that moved while the program ran: Tao et al.'s three windows, and what they amount to.
+// Pages that moved while the program ran: the three windows of Tao et al., and totals.
 
 import { useMemo } from "preact/hooks";
 import type { Report } from "../documents";
@@ -15,10 +15,10 @@ import { Sums } from "./migrations/sums";
 import { Movers, OverTime, Pairs } from "./migrations/who";
 import { RequiredMoves } from "./migrations/required_moves";
 
-/** The report lists no more moves than this. */
+/** Largest number of moves that a report lists. */
 const LISTED = 10_000;
 
-/** Whose moves these are, where no run has made them. */
+/** A note that the moves are simulated, with the policy's name. */
 function Simulated({ policy }: { policy: string }) {
   return (
     <p class="muted">
@@ -89,7 +89,7 @@ function Moved({ report, state, intervals }: ViewProps) {
     (j) => (!filter.object || j.object === filter.object) && (!filter.by || j.stays.some((s) => s.by === filter.by)),
   );
   const nodes = moves.matrix.length;
-  // What does not change as time goes by is not drawn again with every step of it.
+  // Memoised, because it does not depend on the playback time.
   const still = useMemo(
     () => (
       <>

@@ -1,4 +1,4 @@
-// What to know first: is placement a problem, where, and what to do next.
+// The overview: whether placement is a problem, for which objects, and what to do next.
 
 import type { View, ViewProps } from "../view";
 import { MachineFigure } from "./overview/machine";

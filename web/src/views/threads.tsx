@@ -1,4 +1,4 @@
-// Threads: who shares with whom, where they run, and where they would run better.
+// Threads: which threads share memory, on which nodes they run, and a better assignment to nodes.
 
 import "./threads.css";
 import { useLoaded } from "../loaded";

@@ -1,4 +1,4 @@
-// The run over time: how local, how balanced, what would have to move, and who used what when.
+// The run over time: local fraction, balance, required moves, and the use of memory by nodes.
 
 import "./time.css";
 import { useMemo } from "preact/hooks";

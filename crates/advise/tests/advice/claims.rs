@@ -1,9 +1,9 @@
-//! What is not said: causes that the pages do not prove, and code about what is no variable.
+//! Tests that no unproven causes are claimed, and that no code is written for objects without a variable.
 
 use super::*;
 use nodewise_advise::Pass;
 
-/// Halves the other way round are no loop that counts down: two threads have but one other way.
+/// Two halves in reverse order do not prove a loop that counts down: two threads have only one other order.
 #[test]
 fn of_two_threads_nothing_says_that_a_loop_counts_down() {
     let forth: fn(u32) -> u32 = |p| p / 512;
@@ -34,7 +34,7 @@ fn of_two_threads_nothing_says_that_a_loop_counts_down() {
         }
         let doubt = |p: &Pass| {
             p.division
-                .or_else()
+                .alternative_causes()
                 .is_some_and(|d| d.contains("4 threads or more"))
         };
         doubts += usize::from(rhs.blame.passes.iter().any(doubt));
@@ -42,7 +42,7 @@ fn of_two_threads_nothing_says_that_a_loop_counts_down() {
     assert_eq!(doubts, 4);
 }
 
-/// Chunks dealt in turn make the same pages as columns: no second dimension follows from them.
+/// Chunks assigned in turn produce the same pages as columns, so they do not prove a second dimension.
 #[test]
 fn chunks_dealt_in_turn_are_not_distributed_over_two_dimensions() {
     let found = advice("opteron-6386", &two_loops(|p| p / 16, |p| p % 64));
@@ -56,7 +56,7 @@ fn chunks_dealt_in_turn_are_not_distributed_over_two_dimensions() {
         rhs.sentence
     );
     assert!(!rhs.advice.contains("block-exclusive"), "{}", rhs.advice);
-    // Alone, it is to be initialised as it is used: not by a plain static schedule.
+    // Without another loop, the object should be initialised as it is used, which is not a plain static schedule.
     let alone = advice(
         "opteron-6386",
         &program(|_| 0, |p| vec![p / 4 % 64], 64_000, 512_000),
@@ -72,7 +72,7 @@ fn chunks_dealt_in_turn_are_not_distributed_over_two_dimensions() {
     assert_eq!(alone.snippet, None);
 }
 
-/// Code of `main` is no array, and neither is what a library keeps.
+/// Neither the code of `main` nor a library's private data is an array.
 #[test]
 fn code_is_written_about_variables_only() {
     for (kind, name) in [

@@ -1,10 +1,10 @@
-//! Waiting in a barrier of the program's own counts as accesses: what is said of it.
+//! Tests the texts about waiting in a program's own barrier, which counts as accesses.
 
 use super::*;
 use nodewise_profile::AccessSource;
 
-/// The blocks of others, initialised by the master, and a page of `barrier` whose two lines all threads read, `reads`
-/// times each.
+/// The blocks of others, initialised by the master thread, and a page of `barrier` with two lines that all threads read
+/// `reads` times each.
 fn with_barrier(reads: u64) -> (Profile, InMemory) {
     let (mut profile, blocks) = program(|_| 0, owner, 64_000, 512_000);
     let page = PageNumber((1 << 20) + u64::from(PAGES) + 7);

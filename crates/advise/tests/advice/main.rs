@@ -1,4 +1,4 @@
-//! From a small program to its verdict, blame and snippet.
+//! Tests verdict, facts and snippets on small programs.
 
 mod claims;
 mod few_lines;
@@ -199,7 +199,7 @@ fn an_empty_profile_is_not_judged() {
 
 #[test]
 fn what_threads_of_one_node_share_has_a_home_there() {
-    // Every eighth thread, on one node when threads are dealt over the nodes in turn.
+    // Every eighth thread: the threads of one node if threads are assigned to the nodes in turn.
     let node = |p: u32| (0..8).map(|t| 8 * t + p / 128).collect();
     let program = program(|_| 0, node, 8_000, 64_000);
     let advice = bound_advice("opteron-6386", scatter_order, &program);
@@ -208,7 +208,7 @@ fn what_threads_of_one_node_share_has_a_home_there() {
     assert!(rhs.advice.contains("place it by `locality`"), "{}", rhs.advice);
 }
 
-/// Two loops over `rhs`: the second divides it as `again(page)` says.
+/// Two loops over `rhs`; the second divides it as `again(page)` says.
 fn two_loops(toucher: fn(u32) -> u32, again: fn(u32) -> u32) -> (Profile, InMemory) {
     loops(toucher, owner, again)
 }
@@ -231,8 +231,8 @@ fn loops(toucher: fn(u32) -> u32, once: fn(u32) -> Vec<u32>, again: fn(u32) -> u
     (profile, InMemory::new(rows))
 }
 
-/// A loop over rows, and one over columns of a grid's inner points: rows have 64 pages, the first and the last are left
-/// out.
+/// A loop over rows and one over columns, both over a grid's inner points. A row has 64 pages; the first and the last
+/// row are left out.
 fn rows_and_columns(toucher: fn(u32) -> u32) -> (Profile, InMemory) {
     let (profile, both) = two_loops(toucher, |p| p % 64);
     let mut rows = Vec::new();
@@ -271,7 +271,7 @@ fn loops_over_rows_and_columns_are_to_match_their_data() {
     );
 }
 
-/// Recurrences keep their bounds, nothing that a profile cannot know is made up, nothing is left behind.
+/// Recurrences keep their bounds, nothing is invented that a profile cannot know, and what is allocated is released.
 #[test]
 fn a_snippet_is_whole() {
     let advice = advice("opteron-6386", &rows_and_columns(|p| p / 16));
@@ -329,11 +329,11 @@ fn the_second_array_of_the_same_loops_gets_the_cuts_of_the_first() {
     compile(snippet);
 }
 
-/// Of a row shorter than a page for each node, a page has several owners and one home.
+/// If each node's part of a row is shorter than a page, a page has several owners but one home.
 #[test]
 fn blocks_finer_than_pages_are_not_advised() {
     let (mut profile, first) = two_loops(|p| p / 16, |p| p % 64);
-    // Columns again, but eight threads on each page and two pages a row.
+    // Columns again, but with eight threads on each page and two pages per row.
     let mut rows = Vec::new();
     nodewise_profile::AccessSource::visit(&first, &mut |r| rows.extend_from_slice(r)).expect("in memory");
     rows.retain(|r| r.region != RegionId(2));
@@ -365,7 +365,8 @@ fn blocks_finer_than_pages_are_not_advised() {
 
 #[test]
 fn the_verdict_names_what_beats_the_best_placement() {
-    // The master fills it, so that placement helps; rows and columns, so that matching helps more.
+    // The master thread fills the array, so placement helps; one loop divides rows and one columns, so matching helps
+    // more.
     let advice = advice("opteron-6386", &rows_and_columns(|_| 0));
     assert!(matches!(
         advice.verdict.outcome,
@@ -385,7 +386,7 @@ fn loops_that_count_down_get_the_inverse_schedule() {
     assert!(rhs.advice.contains(inverse), "{}", rhs.advice);
 }
 
-/// Names of a profile's arrays and values of `item`, `nx` … are the reader's; all else must be C.
+/// The names of arrays and the values of `item`, `nx` … are the reader's to define; all other code must be valid C.
 #[test]
 fn every_snippet_is_c() {
     let everybody = |_| (0..THREADS).step_by(4).collect();
@@ -407,8 +408,8 @@ fn every_snippet_is_c() {
     ] {
         snippets.extend(advice("opteron-6386", &program).objects[0].snippet.clone());
     }
-    // Chunks dealt in turn are no plain schedule's.
-    // Whether a loop whose pages have owners in no order could be scheduled statically, a profile does not say.
+    // Excluded are chunks in turn, which a plain schedule does not produce, and loops whose pages have owners in no
+    // order: a profile does not show whether these could be scheduled statically.
     assert_eq!(snippets.len(), 6);
     for snippet in &snippets {
         compile(snippet);

@@ -1,4 +1,4 @@
-//! Small programs, and what is advised on them.
+//! Small programs, and helpers that return the advice on them.
 
 use nodewise_advise::{Advice, Asked, Matched, advise};
 use nodewise_analysis::{Affinity, Histogram, Usage, compact_order, first_touch_nodes};
@@ -21,8 +21,8 @@ pub fn frame(function: &str, file: &str, line: u32) -> Frame {
     }
 }
 
-/// One heap object `rhs` of 1,024 pages, first touched by `toucher(page)` in init.c:30, then used in
-/// solve.c:88 as `users(page)` says.
+/// One heap object `rhs` of 1,024 pages, first touched by thread `toucher(page)` in init.c:30, and then used in
+/// solve.c:88 by the threads `users(page)`.
 pub fn program(
     toucher: impl Fn(u32) -> u32,
     users: impl Fn(u32) -> Vec<u32>,
@@ -99,7 +99,7 @@ pub fn advice(machine: &str, program: &(Profile, InMemory)) -> Advice {
     bound_advice(machine, compact_order, program)
 }
 
-/// Where it is known how long an access computes, so that advice is given.
+/// The advice if the compute time per access is known, so that the verdict is decided.
 pub fn bound_advice(
     machine: &str,
     order: fn(&Machine) -> Vec<CpuId>,

@@ -1,4 +1,4 @@
-//! A verdict is given only where no plausible value of an unknown quantity would turn it.
+//! Tests that a verdict is given only if no plausible value of an unknown quantity would reverse it.
 
 use super::programs::{THREADS, advice_with, owner, program};
 use nodewise_advise::{Verdict, VerdictKind};
@@ -21,7 +21,7 @@ fn timed((mut profile, accesses): (Profile, InMemory)) -> (Profile, InMemory) {
     (profile, accesses)
 }
 
-/// Programs from hardly any traffic to much, well and badly placed.
+/// Programs with little to much memory traffic, well and badly placed.
 fn programs() -> Vec<(Profile, InMemory)> {
     let traffic = [64, 640, 2_000, 6_400, 20_000, 64_000];
     let homes: [fn(u32) -> u32; 2] = [|_| 0, |p| p / 16];
@@ -37,12 +37,12 @@ fn verdict(program: &(Profile, InMemory), parameters: &Parameters) -> Verdict {
     advice_with("opteron-6386", program, parameters).verdict
 }
 
-/// Nine values from one end to the other, evenly by ratio.
+/// Nine values from one end of a range to the other, with equal ratios.
 fn through(range: Range) -> impl Iterator<Item = f64> {
     (0..9).map(move |i| range.min * (range.max / range.min).powf(f64::from(i) / 8.0))
 }
 
-/// Checks that no value `set` to turns a verdict given without it; returns what was said without.
+/// Checks that no value which `set` sets reverses a verdict given without it. Returns the kind of that verdict.
 fn none_turns(program: &(Profile, InMemory), range: Range, set: impl Fn(f64) -> Parameters) -> VerdictKind {
     let said = verdict(program, &Parameters::default());
     let known: Vec<Verdict> = through(range).map(|v| verdict(program, &set(v))).collect();

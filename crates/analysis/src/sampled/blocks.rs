@@ -1,14 +1,15 @@
-//! Standard errors of means over pages: variance between blocks of neighbouring pages, and the effect of leaving out one
-//! slice at a time.
+//! Standard errors of means over pages: the variance between blocks of neighbouring pages, and the effect of leaving
+//! out one slice at a time.
 
 use super::estimate::{EXCEPTED, INTENSITY, Sampled};
 use crate::interval::{Interval, Z, between, effective_samples, student};
 use std::ops::{Add, AddAssign, Sub};
 
-/// With fewer blocks or slices their differences say too little: all samples of a scan count as one.
+/// Smallest number of blocks or slices whose differences give a variance. With fewer, all samples of a scan count as
+/// one.
 const FEWEST: u64 = 5;
 
-/// How many pages and samples there are of something: known before its [`Blocks`] are.
+/// Numbers of pages and samples, which must be known before [`Blocks`] are made.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Count {
     samples: u64,
@@ -17,7 +18,7 @@ pub(super) struct Count {
 }
 
 impl Count {
-    /// A page, judged from `minimum` samples on.
+    /// Counts a page; it is judged if it has at least `minimum` samples.
     pub fn add(&mut self, samples: u64, minimum: u64) {
         self.samples += samples;
         self.pages += 1;
@@ -25,19 +26,19 @@ impl Count {
     }
 }
 
-/// The two figures of a page that bound its exclusivity, or sums of them.
+/// The two values that bound a page's exclusivity, or sums of these values over pages.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Scores {
-    /// The largest share of its samples.
+    /// The largest share of the page's samples that come from one node.
     seen: f64,
-    /// Leave-one-out estimate of the same share; see [`left_out`].
+    /// Leave-one-out estimate of that share; see [`left_out`].
     left_out: f64,
-    /// One over the number of its samples.
+    /// One over the number of the page's samples.
     per_sample: f64,
 }
 
 impl Scores {
-    /// Of a page with samples, by node.
+    /// The scores of a page; `counts` are its samples by node.
     pub fn of(counts: &[u64]) -> Self {
         let total = sum(counts);
         let seen = counts.iter().max().map_or(0, |most| *most) as f64 / total;
@@ -79,20 +80,20 @@ impl AddAssign for Scores {
     }
 }
 
-/// Pages next to each other.
+/// A block of neighbouring pages.
 #[derive(Clone, Copy, Default)]
 struct Block {
     pages: u64,
     scores: Scores,
 }
 
-/// The judged pages of something in the order of memory, as √n blocks: more pages make both more blocks
-/// and longer ones, so that what depends on neighbours stays within a block. And what each slice changes.
+/// The judged pages of an object or a program in address order, divided into √n blocks, and what changes without each
+/// slice. With more pages there are both more and longer blocks, so that dependent neighbours are in the same block.
 pub(super) struct Blocks {
     count: Count,
     blocks: Vec<Block>,
     next: u64,
-    /// By how much the sums over pages change without each slice.
+    /// For each slice, the change of the sums over pages if the slice is left out.
     changes: Vec<Scores>,
 }
 
@@ -107,7 +108,7 @@ impl Blocks {
         }
     }
 
-    /// The next judged page.
+    /// Adds the next judged page.
     pub fn add(&mut self, scores: Scores) {
         let at = self.next * self.blocks.len() as u64 / self.count.judged;
         let block = &mut self.blocks[at as usize];
@@ -116,13 +117,13 @@ impl Blocks {
         self.next += 1;
     }
 
-    /// What a slice changes of the sums.
+    /// Adds the change of the sums if one slice is left out.
     pub fn leave_out(&mut self, change: Scores) {
         self.changes.push(change);
     }
 
-    /// The mean of what is summed, and how many independent samples it is worth: no more than if a block
-    /// were one page (so that pages which agree are not proof beyond that).
+    /// Interval of the mean of a summed value. The effective number of samples is at most the number that the same
+    /// blocks would have with one page each, so that pages that agree are no further evidence.
     fn wilson(&self, sum: impl Fn(&Scores) -> f64) -> Interval {
         let judged = self.count.judged as f64;
         let all =
@@ -155,7 +156,11 @@ impl Blocks {
             judged: self.count.judged,
             unseen: 0.0,
             shares: shares.map(|s| s.at_least(least)),
-            exclusivity: shares.map(|s| s.weighed(INTENSITY).loosened(EXCEPTED).at_least(least)),
+            exclusivity: shares.map(|s| {
+                s.with_scaled_odds(INTENSITY)
+                    .widened_by_unknown(EXCEPTED)
+                    .at_least(least)
+            }),
         }
     }
 }
@@ -164,8 +169,8 @@ fn sum(counts: &[u64]) -> f64 {
     counts.iter().map(|n| *n as f64).sum()
 }
 
-/// The variance of a mean by what leaving out each slice changes (Tukey's jackknife), so much larger as Student's t
-/// is than the normal distribution for so few.
+/// The variance of a mean by leaving out one slice at a time (Tukey's jackknife), increased by the squared ratio of
+/// Student's t to the normal quantile.
 fn jackknife(changes: &[f64]) -> f64 {
     let slices = changes.len() as f64;
     let mean = changes.iter().sum::<f64>() / slices;
@@ -174,14 +179,14 @@ fn jackknife(changes: &[f64]) -> f64 {
 }
 
 /// Leave-one-out estimate of a page's exclusivity: the share of its samples that come from the node with most of the
-/// page's *other* samples; ties count in equal parts.
+/// page's *other* samples. If several nodes are tied, each counts in equal parts.
 pub(super) fn left_out(counts: &[u64]) -> f64 {
     let most = counts.iter().max().copied().unwrap_or(0);
     let with = |samples: u64| counts.iter().filter(|c| **c == samples).count();
     match with(most) {
-        // One less of the dominant node's makes it one of those that had one less.
+        // Without one sample of the dominant node, that node is tied with those that have one sample fewer.
         1 => most as f64 / sum(counts) / (1 + with(most - 1)) as f64,
-        // One less of any makes another the choice.
+        // Without one sample of any tied node, another node has most.
         _ => 0.0,
     }
 }

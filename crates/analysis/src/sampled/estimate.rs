@@ -4,55 +4,56 @@
 
 use crate::interval::Interval;
 
-/// What is assumed of intensity, of which samples say nothing: a sample of one node's stands for at most so
-/// many times as many accesses to the page as one of another's.
+/// Assumed bound on the intensity of use, which samples do not show: a sample from one node stands for at most this
+/// many times as many accesses to the page as a sample from another node.
 ///
-/// A stencil's owner makes six to eight accesses to each element where a neighbour reads it once. One who
-/// transforms rows in place reads and writes each element log₂ of a row's length times, where others fetch it
-/// once: 32 for rows of 65,536.
+/// A stencil's owner makes six to eight accesses to each element that a neighbour reads once. A thread that transforms
+/// rows in place reads and writes each element log₂ of the row length times where others fetch it once: 32 accesses for
+/// rows of 65,536 elements.
 pub const INTENSITY: f64 = 32.0;
 
-/// The share of an object's pages of which not even that is assumed: a flag, an end or a key that others look
-/// at alone makes one access of theirs stand beside a thousand of the owner's.
+/// Share of an object's pages for which [`INTENSITY`] is not assumed either: where other nodes only read a flag, an end
+/// mark or a key, one access of theirs may stand beside a thousand of the owner's.
 pub(super) const EXCEPTED: f64 = 0.02;
 
-/// What samples say of some pages.
+/// Estimates from the samples of an object's or a program's pages.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Sampled {
     /// Number of samples in pages of the object (or program).
     pub samples: u64,
     /// Number of pages that have at least one sample.
     pub pages: u64,
-    /// Those with enough to be judged.
+    /// Number of pages with enough samples to be judged.
     pub judged: u64,
-    /// Share of the pages known that have no samples: of these only the first touch was seen.
+    /// Share of all known pages that have no samples: only their first touch was seen.
     pub unseen: f64,
-    /// The share of *samples* from the node with most, mean over the judged pages; `None` if no page is judged.
+    /// The share of a page's *samples* that come from the node with most of them, mean over the judged pages; `None` if
+    /// no page is judged.
     pub shares: Option<Interval>,
-    /// E_Page (Diener et al., equation 1), the share of *accesses*, mean over the judged pages: the same
-    /// share, its bounds widened by [`INTENSITY`] and `EXCEPTED`.
+    /// E_Page (Diener et al., equation 1), the share of a page's *accesses* that come from the node with most of them,
+    /// mean over the judged pages: `shares` with bounds widened by [`INTENSITY`] and `EXCEPTED`.
     pub exclusivity: Option<Interval>,
 }
 
 impl Sampled {
-    /// What it says of the accesses that `share` of its samples are local.
+    /// Interval of the share of accesses that are local if `share` of the samples are.
     #[must_use]
     pub fn share(&self, share: f64) -> Interval {
         sampled_share(share, self.samples, self.unseen)
     }
 }
 
-/// What `samples` samples, `share` of them local (or whatever else is asked of them), say of the accesses.
+/// Interval of the share of accesses with some property, such as being local, if `share` of `samples` samples have it.
 ///
-/// Samples of a page come from whoever touches it first after a scan, and neighbours from the same pass, so √n
-/// of them count as independent; what they do not see of intensity is allowed for as above. Of pages that were
-/// not sampled, `unseen` of all, nothing is known.
+/// Samples of a page come from the thread that touches it first after a scan, and samples of neighbouring pages from
+/// the same sweep, so only √n of them count as independent. The interval is widened by [`INTENSITY`] and `EXCEPTED`.
+/// Nothing is known about pages without samples, which are `unseen` of all pages.
 #[must_use]
 pub fn sampled_share(share: f64, samples: u64, unseen: f64) -> Interval {
     let independent = (samples as f64).sqrt();
     let seen = Interval::wilson(share, independent)
-        .weighed(INTENSITY)
-        .loosened(EXCEPTED);
+        .with_scaled_odds(INTENSITY)
+        .widened_by_unknown(EXCEPTED);
     let unseen = unseen.clamp(0.0, 1.0);
     Interval {
         low: seen.low * (1.0 - unseen),

@@ -17,11 +17,12 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// The loop's niceness. At equal priority a further thread makes the kernel push threads to other nodes, which is what we
-/// are to undo; a tenth of a CPU is enough for what observing may cost, where all CPUs are busy.
+/// Niceness of the live loop. At the programs' priority, a further thread would make the kernel's load balancing push
+/// their threads to other nodes, which the loop is meant to undo. When all CPUs are busy, this niceness still gives a
+/// tenth of a CPU, which is enough for the permitted cost of observation.
 const NICENESS: i32 = 10;
-/// Likewise until running processes are attached to: a quarter of a CPU. The kernel levels load across nodes from an
-/// imbalance of 25 % on; one more such thread beside two of the usual priority makes 16 %.
+/// Niceness until running processes are attached to; it gives a quarter of a CPU. The kernel balances load across nodes
+/// from an imbalance of 25 % on; one such thread beside two of the usual priority makes 16 %.
 const WHILE_ATTACHING: i32 = 5;
 
 #[derive(clap::Args)]
@@ -121,7 +122,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     }
 }
 
-/// Names the option that an error of the session is about.
+/// Adds the name of the relevant option to an error of the session.
 fn named(error: LiveError) -> anyhow::Error {
     let about_scans = error.is_about_scan_period();
     let error = anyhow::Error::from(error);
@@ -132,7 +133,7 @@ fn named(error: LiveError) -> anyhow::Error {
     }
 }
 
-/// Subscribes the outputs that were asked for to the session.
+/// Subscribes the requested outputs to the session.
 fn subscribe(
     session: &mut Session,
     arguments: &Arguments,

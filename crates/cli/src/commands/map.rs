@@ -31,7 +31,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     output::check_new([&arguments.output], arguments.force)?;
     let mut selected = arguments.selection.selection().open()?;
     let asym = match arguments.selection.affinity == ASYM {
-        true => Some(Asym::enter(&mut selected, None)?),
+        true => Some(Asym::to_virtual(&mut selected, None)?),
         false => None,
     };
     let (mut mappings, notes) = selected.mappings(&arguments.policy)?;
@@ -46,7 +46,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     if let Some(asym) = asym {
         let one = std::slice::from_ref(&*mapping);
         let choices = asym.survey(&selected, one, Vec::new(), &Parameters::default())?;
-        asym.leave(&mut selected, mapping, asym.best(&choices[0]));
+        asym.to_real(&mut selected, mapping, asym.best(&choices[0]));
     }
     let recognised = recognise(&selected.context(), mapping);
     write_file(&arguments.output, &recognised.to_toml(), arguments.force)?;
@@ -94,10 +94,11 @@ fn summary(placement: &Placement) -> String {
     )
 }
 
-/// A share of accesses that is worth a word.
+/// Smallest share of accesses that is mentioned.
 const NOTICEABLE: f64 = 0.02;
 
-/// What a map by thread numbers is worth where threads take other parts in each run, or that this is not known.
+/// A warning if threads take other parts of the data in each run, so that a map by thread numbers loses its benefit, or
+/// if that is unknown.
 fn dependence(placement: &Placement, profile: &Profile) -> Option<String> {
     let Some(other) = placement.kept.other_runs else {
         let asks = placement.decides_anything() && !Roles::is_by_number(profile);
@@ -128,7 +129,7 @@ fn dependence(placement: &Placement, profile: &Profile) -> Option<String> {
     ))
 }
 
-/// Where one run was recorded and nothing else tells.
+/// The warning if only one run was recorded, so that it is unknown whether threads take the same parts in each run.
 fn unknown(profile: &Profile) -> String {
     let remedy = match () {
         () if !profile.taken.is_empty() => "the runs compared do not tell",

@@ -120,7 +120,7 @@ fn record(arguments: &Arguments) -> anyhow::Result<Outcome> {
     let cpus = cpus();
     set_openmp(&mut command, arguments.threads, cpus);
     let bar = progress_bar();
-    let again = repeat::Again::of(&command, arguments.repeat)?;
+    let again = repeat::Repetitions::of(&command, arguments.repeat)?;
     let plain = arguments.plain.as_deref();
     let plain = plain
         .map(|plain| plain_command(plain, arguments, &command))

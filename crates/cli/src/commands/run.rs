@@ -1,4 +1,4 @@
-//! `nodewise run`: an unmodified program under a placement.
+//! `nodewise run`: runs an unmodified program under a placement.
 
 mod document;
 mod label;
@@ -20,7 +20,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
 use std::time::{Duration, Instant};
 
-/// Longer than any program runs: our own accesses would be counted as the command's.
+/// An interval longer than any run, which disables periodic inspection: with an emulator that counts accesses, our own
+/// accesses would be counted as the command's.
 const NEVER: Duration = Duration::from_secs(1 << 30);
 
 #[derive(clap::Args)]
@@ -120,7 +121,7 @@ fn plan(arguments: &Arguments) -> Result<Plan, EnforceError> {
     Plan::new(&request, &host(arguments)?, &arguments.command, &options)
 }
 
-/// This host; for a trace, a made-up one.
+/// This host; for a trace, a pretended one.
 fn host(arguments: &Arguments) -> Result<Host, EnforceError> {
     let number = |variable: &str, default| {
         std::env::var(variable)
@@ -141,7 +142,7 @@ fn host(arguments: &Arguments) -> Result<Host, EnforceError> {
     Host::this(&list.transpose()?.unwrap_or_default())
 }
 
-/// What following threads came to, or why they were not followed.
+/// The result of role detection, or the reason why it did not run.
 type Followed = Result<FollowedThreads, String>;
 
 fn execute(
@@ -179,7 +180,7 @@ fn execute(
     Ok((status, inspection.watch, followed))
 }
 
-/// Looks where pages are after 1, 2, 4 … seconds.
+/// Inspects on which nodes pages are after 1, 2, 4 … seconds.
 struct Inspection<'a> {
     table: Option<&'a Table>,
     watch: Watch,
@@ -188,7 +189,7 @@ struct Inspection<'a> {
 }
 
 impl Inspection<'_> {
-    /// Looks if it is time; when to be called again.
+    /// Inspects the pages if it is time; returns when to call this again.
     fn step(&mut self, folder: &Path) -> Duration {
         let Some(table) = self.table else {
             return NEVER;

@@ -1,4 +1,4 @@
-//! `nodewise validate`: a built-in set is recorded, predicted, run and compared on this machine.
+//! `nodewise validate`: records, predicts and runs a built-in set of programs on this machine, and compares the times.
 
 mod text;
 
@@ -13,7 +13,7 @@ use nodewise_validate::{DescribedMachine, Options, Validation, chosen};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-/// The share of the time limit that measuring the machine may take.
+/// Divisor of the time limit: a fifth of it is for measuring the machine.
 const MEASURING: u32 = 5;
 
 #[derive(clap::Args)]
@@ -103,7 +103,8 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     Ok(Outcome::Done)
 }
 
-/// The machine from its file, or measured; its name and title tell the model and not whose it is.
+/// The machine, from its file or measured. Its name and title contain the processor model and nothing that identifies
+/// its owner.
 fn machine(arguments: &Arguments, validation: &Validation) -> anyhow::Result<(Machine, DescribedMachine)> {
     let (mut machine, how, cut_short) = match &arguments.machine {
         Some(file) => (Machine::load(file)?, "file", false),

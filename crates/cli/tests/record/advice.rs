@@ -1,4 +1,4 @@
-//! What `report` makes of real programs' loops: patterns, conflicts, and the library's way out.
+//! `report` on loops of real programs: patterns, conflicts, and remedies with libnodewise.
 
 use crate::support::{NODEWISE, build, library, said, scratch};
 use serde_json::Value;

@@ -1,4 +1,4 @@
-//! Large blocks: they grow within the program's limits, and come back to their addresses.
+//! Large allocations: they grow within the program's resource limits, and repeated ones get the same addresses.
 
 use crate::emulated::plain;
 use crate::support::{NODEWISE, Recorded, build, record, said, scratch, status};
@@ -16,7 +16,7 @@ fn grown(output: &Output, what: &str) {
     );
 }
 
-/// Under a placement, on two pretended nodes; 77 where they cannot be.
+/// Runs under a placement, on two pretended nodes; exit status 77 if the host does not permit that.
 fn placed(folder: &Path, argument: &str) -> Output {
     let nodes = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/pretended/nodes");
     Command::new(nodes)
@@ -124,7 +124,7 @@ fn heap(recorded: &Recorded) -> Vec<(String, u64, u32, u64, u64)> {
     all
 }
 
-/// Exactly what the program says it does in this many steps.
+/// Checks that the counts are exactly those that the program's source implies for this many steps.
 fn check(recorded: &Recorded, steps: u64) {
     let found = heap(recorded);
     let of = |name: &str, pages: u64| {
@@ -214,7 +214,7 @@ fn arrays_of_every_step_are_one_object_counted_exactly() {
     assert!(few_rules.max(rules(&folder)) <= 5);
 }
 
-/// Arrays of threads that live for one step: objects, and how many they were all in all.
+/// Arrays of threads that exist for one step: the objects, and the total number of allocations.
 fn with_short_threads(folder: &Path, way: &str, program: &str, steps: u64) -> usize {
     const WORDS: u64 = 1 << 17;
     let output = record(folder, &["--via", way, "--force"], &[program, &steps.to_string()]);
@@ -229,7 +229,8 @@ fn with_short_threads(folder: &Path, way: &str, program: &str, steps: u64) -> us
     arrays.len()
 }
 
-/// A thread's exit takes a moment longer than it takes to join it: a few more lanes than threads alive.
+/// A thread's counters ("lane") are released only after the thread can be joined, so there may be a few more lanes than
+/// running threads.
 const LANES: usize = 16;
 
 #[test]

@@ -1,4 +1,4 @@
-//! Programs never notice that they are recorded, and whatever becomes of them is counted.
+//! Recording does not change the behaviour of programs, and accesses are counted however a program ends.
 
 use crate::emulated::plain;
 use crate::support::{NODEWISE, Recorded, build, program, record, said, scratch, signal, status, wait_for};

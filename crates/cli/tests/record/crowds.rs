@@ -1,4 +1,4 @@
-//! Many threads, and little room for them: everything is counted, or the profile says that it is not.
+//! Many threads and limited memory for their counters: all accesses are counted, or the profile says that some are not.
 
 use crate::emulated::plain;
 use crate::support::{NODEWISE, Recorded, program, record, said, scratch, status};
@@ -59,7 +59,7 @@ fn threads_that_follow_one_another_use_the_same_memory_and_files() {
     assert!(faults < 8 * 3000, "{faults} page faults of 3000 threads");
 }
 
-/// Every night it is a hundred thousand.
+/// The nightly test uses a hundred thousand threads.
 #[test]
 fn ten_thousand_short_threads_are_all_in_the_profile() {
     let folder = scratch("short");

@@ -1,4 +1,4 @@
-//! `--via emulate`: programs as any compiler builds them, counted as if they counted themselves.
+//! `--via emulate` gives plain programs the same counts as instrumentation.
 
 use crate::support::{NODEWISE, Recorded, build, library, record, said, scratch, status};
 use nodewise_profile::{ObjectKind, Observer, RegionKind};
@@ -69,7 +69,7 @@ fn every_kind_of_access_counts_as_often_as_it_is_made() {
     assert_eq!(objects.len(), 33);
     for object in objects {
         let expected = match object.name.as_str() {
-            // By two threads at once again.
+            // Again by two threads at once.
             "atomic_add8" | "exchange16" => (2000, 2000),
             "add8" | "exchange4" => (1000, 1000),
             // Repeated string instructions count words.
@@ -94,8 +94,8 @@ fn every_kind_of_access_counts_as_often_as_it_is_made() {
     }
 }
 
-/// The plain program emulated and the instrumented one: counts of mapped objects, page by page and
-/// thread by thread, that differ; and all there are.
+/// Compares the emulated plain program with the instrumented one: the counts of mapped objects by page and thread that
+/// differ, and the number of all counts.
 fn differences(workload: &str, arguments: &[&str]) -> (u64, u64) {
     let folder = scratch(&format!("emulated-{workload}"));
     let source = format!("../../../../../workloads/{workload}.c");
@@ -189,7 +189,7 @@ fn a_static_program_counts_alone_its_threads_and_children_apart() {
     for flags in [["-static", "-O1", "-pthread"], ["-static-pie", "-O1", "-pthread"]] {
         let folder = scratch("emulated-alone");
         plain(&folder, "cc", "alone.c", &flags);
-        // Started by another program, and by itself.
+        // Started by another program, and directly.
         for command in [&["./plain"][..], &["sh", "-c", "./plain; exit $?"]] {
             let (recorded, output) = emulated(&folder, command);
             assert_eq!(status(&output), 5, "{}", said(&output));

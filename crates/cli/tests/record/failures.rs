@@ -1,10 +1,10 @@
-//! What goes wrong is said in one line, and nothing is lost.
+//! Errors of a recording are reported in one line, and no counts are lost.
 
 use crate::support::{NODEWISE, Recorded, program, record, said, scratch, status};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-/// A disk of this many KiB; none where mounting is not permitted.
+/// Mounts a disk of this many KiB; `None` if mounting is not permitted.
 struct Disk(PathBuf);
 
 impl Disk {
@@ -103,7 +103,7 @@ fn a_disk_too_full_for_the_profile_keeps_what_was_counted() {
     assert!(cut_short(&disk, "the profile").is_some_and(|why| why.contains("full")));
 }
 
-/// The line that says so goes to the program's standard error only while that is what it was.
+/// The error line is written to the program's standard error only if the program has not replaced that descriptor.
 #[test]
 fn a_recording_that_stops_writes_into_no_file_of_the_programs() {
     let folder = scratch("stops");
@@ -126,7 +126,7 @@ fn a_recording_that_stops_writes_into_no_file_of_the_programs() {
     assert_eq!(std::fs::read(folder.join("data")).unwrap(), b"precious");
 }
 
-/// Recordings that could not write their manifest are ours to replace; folders of others are not.
+/// `--force` replaces the folder of a recording that could not write its manifest, but no other folder.
 #[test]
 fn force_replaces_what_a_failed_recording_left() {
     let folder = scratch("force-failed");

@@ -1,5 +1,5 @@
-//! An access is a memory instruction as executed: what the compiler's pass counts, and what the emulator sees
-//! the plain build of the same source execute.
+//! An access is an executed memory instruction: the compiler pass counts the same number as the emulator observes in
+//! the plain build of the same source.
 
 use crate::emulated::cells;
 use crate::support::{Recorded, build, record, said, scratch, status};
@@ -7,8 +7,8 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::Command;
 
-/// Records `program` and its plain build; names of the arrays of which a page counts otherwise, and how many
-/// pages there are.
+/// Records `program` and its plain build. Returns the names of the arrays with a page whose counts differ, and the
+/// number of pages.
 fn compare(language: &str, flags: &[&str]) -> (BTreeSet<String>, usize) {
     let name = format!("instructions-{language}{}", flags.concat());
     let folder = scratch(&name);

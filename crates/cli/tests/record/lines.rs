@@ -1,15 +1,16 @@
-//! Lines: what a thread's private cache does not hold, wherever the kernel put its pages.
+//! Fetched cache lines, the accesses that miss a thread's private cache: their number does not depend on the physical
+//! addresses of pages.
 
 use crate::support::{Recorded, build, record, said, scratch, status};
 use nodewise_profile::ObjectKind;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// Each of the program's two threads goes round this many pages, ten times.
+/// Number of pages that each of the program's two threads traverses ten times.
 const PAGES: u64 = 800;
 const LINES: u64 = 64;
 
-/// Lines of each thread on the arrays, ascending.
+/// Fetched lines of each thread in the arrays, in ascending order.
 fn lines(folder: &Path, options: &[&str]) -> Vec<u64> {
     let output = record(folder, &[options, &["--force"]].concat(), &["./program"]);
     assert_eq!(status(&output), 0, "{}", said(&output));

@@ -1,5 +1,5 @@
-//! Programs in which a thread holds the loader's lock and waits for another, and those that ask what only the loader
-//! knows. One that hangs is killed.
+//! Recording of programs in which a thread holds the dynamic loader's lock and waits for another thread, and of
+//! programs that query the loader. A program that hangs is killed.
 
 use crate::emulated::plain;
 use crate::support::{NODEWISE, Recorded, build, program, record, said, scratch, status};
@@ -7,7 +7,7 @@ use nodewise_profile::{ObjectKind, RegionKind};
 use std::path::Path;
 use std::process::{Command, Output};
 
-/// Records at most a minute of a program in `folder`.
+/// Records a program in `folder`, for at most a minute.
 fn within_a_minute(folder: &Path, via: &str, command: &[&str]) -> Output {
     let bounded = [&["timeout", "-s", "KILL", "60"], command].concat();
     record(folder, &["--via", via, "--force"], &bounded)
@@ -35,7 +35,7 @@ fn a_constructor_may_wait_for_a_team() {
     build(&folder, "nodewise-cc", &["opens.c"], "program", &[]);
     let flags = ["-shared", "-fPIC", "-fopenmp"];
     build(&folder, "nodewise-cc", &["constructs.c"], "library.so", &flags);
-    // Which of the team comes first, and registers the region, is by chance.
+    // Which thread of the team arrives first, and registers the region, varies.
     for _ in 0..10 {
         let _ = std::fs::remove_dir_all(folder.join("profile"));
         let output = within_a_minute(&folder, "instrument", &["./program", "./library.so"]);
@@ -78,8 +78,8 @@ fn a_library_is_opened_on_behalf_of_its_opener() {
     }
 }
 
-/// Under strace each system call takes long: a library is then unmapped between a look at it and what follows, which
-/// otherwise happens once in some runs.
+/// strace slows down each system call, so that a library is unmapped between being found and being read; without strace
+/// this race occurs only in some runs.
 #[test]
 fn a_library_may_be_closed_while_it_is_looked_at() {
     let folder = scratch("reopens");

@@ -1,4 +1,4 @@
-//! What objects are called, and where they are said to be first touched.
+//! Names of objects, and the reported locations of their first touches.
 
 use crate::support::{NODEWISE, Recorded, build, record, said, scratch, status};
 use nodewise_profile::ObjectKind;
@@ -31,7 +31,7 @@ fn heap_arrays_of_cpp_programs_and_macros_have_the_programmers_names() {
         .current_dir(&folder)
         .args(["report", "profile", "--machine", "nehalem-2s", "--json"]);
     let report = String::from_utf8(report.output().unwrap().stdout).unwrap();
-    // A site is the whole chain; what is said to people names lines of the program, or whose header it is.
+    // A site is the whole call chain; texts name a line of the program, or the library that a header belongs to.
     let report: Value = serde_json::from_str(&report).unwrap();
     for object in report["objects"].as_array().unwrap() {
         let said = ["name", "blame", "advice", "snippet"].map(|key| object[key].to_string());

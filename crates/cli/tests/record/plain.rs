@@ -1,4 +1,4 @@
-//! The plain build, timed beside the recording: what recording costs is then known.
+//! `record --plain` times the plain build too, so that the cost of recording is known.
 
 use crate::support::{NODEWISE, Recorded, build, said, scratch, status};
 use serde_json::Value;
@@ -19,9 +19,13 @@ fn plain_build(folder: &Path, output: &str, flags: &[&str]) {
 
 /// A folder with both builds, and an input of 30 rounds.
 fn builds(test: &str) -> std::path::PathBuf {
+    builds_of(test, &[])
+}
+
+fn builds_of(test: &str, flags: &[&str]) -> std::path::PathBuf {
     let folder = scratch(test);
-    build(&folder, "nodewise-cc", &["timed.c"], "program", &[]);
-    plain_build(&folder, "program.plain", &[]);
+    build(&folder, "nodewise-cc", &["timed.c"], "program", flags);
+    plain_build(&folder, "program.plain", flags);
     write(folder.join("input"), "30\nsecond\n").unwrap();
     folder
 }
@@ -45,7 +49,7 @@ fn ask(folder: &Path, arguments: &[&str]) -> Value {
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
-/// `[min, typical, max]` and whether it was measured.
+/// The cost of recording as `[min, typical, max]`, and whether it was measured.
 fn cost(folder: &Path) -> ([f64; 3], bool) {
     let calibration = &ask(folder, &["simulate"])["calibration"];
     let range = serde_json::from_value(calibration["recording_cost"].clone()).unwrap();
@@ -57,7 +61,7 @@ fn the_measured_cost_lies_between_the_bounds_of_a_recording_without_it() {
     let folder = builds("plain-cost");
     let output = record(&folder, &["--plain", "./program.plain"]);
     assert_eq!(status(&output), 0, "{}", said(&output));
-    // The plain run read the input itself, and its output is nowhere.
+    // The plain run reads the input too, and its output is discarded.
     assert!(String::from_utf8_lossy(&output.stdout).starts_with("2 lines, "));
     assert_eq!(output.stdout.iter().filter(|c| **c == b'\n').count(), 1);
     assert!(
@@ -79,6 +83,28 @@ fn the_measured_cost_lies_between_the_bounds_of_a_recording_without_it() {
         (least..=most).contains(&measured),
         "measured {measured}, bounds {least} to {most}"
     );
+}
+
+/// What a program costs when recorded follows from what it waits for: its true cost, by its plain build, must lie between the
+/// bounds that a recording alone gives, whether it computes, has many misses in flight, or waits for one after the other.
+#[test]
+fn the_true_cost_lies_between_the_bounds_whatever_the_program_waits_for() {
+    for flag in ["-DSTENCIL", "-DGATHER", "-DCHASE"] {
+        let folder = builds_of(&format!("plain-{}", &flag[2..]), &[flag]);
+        let output = record(&folder, &["--plain", "./program.plain"]);
+        assert_eq!(status(&output), 0, "{}", said(&output));
+        let ([least, _, most], known) = cost(&folder);
+        assert!(known);
+        assert_eq!(status(&record(&folder, &[])), 0);
+        let ([low, _, high], known) = cost(&folder);
+        assert!(!known);
+        // Both bounds of the measured cost are by chance; one of them within is what can be asked for.
+        assert!(
+            most >= low && least <= high,
+            "{flag}: measured {least} to {most}, bounds {low} to {high}"
+        );
+        assert!(high < 100.0 * low, "{flag}: bounds {low} to {high} say nothing");
+    }
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! What an interrupted recording left becomes a profile, and what cannot be read is neither passed over nor removed.
+//! An interrupted recording can be recovered to a profile; files that cannot be read are reported, and not removed.
 
 use crate::support::{NODEWISE, Recorded, program, said, scratch, signal, status};
 use std::os::unix::fs::FileExt;
@@ -14,7 +14,8 @@ fn recover(folder: &Path) -> Output {
     command.output().unwrap()
 }
 
-/// A recorder killed in the middle of a program that has grown, and waits; the folder of the process image's raw files.
+/// Kills a recorder while its program, which has allocated memory, waits. Returns the folder of the raw files of the
+/// process image.
 fn interrupted(folder: &Path) -> PathBuf {
     program(folder, "grows.c");
     let mut recorder = Command::new(NODEWISE)
@@ -37,7 +38,7 @@ fn pid(image: &Path) -> u32 {
     name.split('-').next().unwrap().parse().unwrap()
 }
 
-/// The same, and its program killed too.
+/// Kills the recorder as above, and its program too.
 fn killed(folder: &Path) -> PathBuf {
     let image = interrupted(folder);
     signal(pid(&image), "KILL");
@@ -84,7 +85,7 @@ fn nothing_is_recovered_while_the_program_counts() {
     assert_eq!(Recorded::read(&folder).of("all"), (1, 3 * 2048));
 }
 
-/// A log whose last line is cut is what a kill leaves: nothing that was counted is lost with it.
+/// After a kill, the last line of a log may be incomplete; no counts are lost.
 #[test]
 fn a_line_that_was_being_written_is_no_damage() {
     let folder = scratch("recover-cut-line");
@@ -99,7 +100,7 @@ fn a_line_that_was_being_written_is_no_damage() {
     assert_eq!(Recorded::read(&folder).of("all"), (1, 3 * 2048));
 }
 
-/// Each kind of damage: what it is called in the message, and the deed, which is given the image's folder.
+/// Each kind of damage: its description in the message, and a function that damages the folder of a process image.
 type Damage = (&'static str, fn(&Path));
 
 fn rewrite(file: &Path, change: impl FnOnce(String) -> String) {
@@ -202,7 +203,7 @@ fn what_was_damaged_is_said_and_kept() {
     }
 }
 
-/// Raw files whose counts cannot be true: recovering them must not cost what is there.
+/// Raw files with impossible counts: an attempt to recover them must not destroy them.
 #[test]
 fn a_recovery_that_makes_no_readable_profile_keeps_what_it_read() {
     let folder = scratch("recover-damaged");

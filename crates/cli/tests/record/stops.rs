@@ -1,4 +1,4 @@
-//! A recording that stops before its program does says so, whatever the program has left behind.
+//! A recording that ends before its program reports that.
 
 use crate::emulated::plain;
 use crate::support::{NODEWISE, Recorded, build, program, record, said, scratch, status};
@@ -33,7 +33,8 @@ fn a_program_that_leaves_its_user_root_or_descriptors_is_said_to_be_recorded_in_
     }
 }
 
-/// fork's handlers do not run in it; it must neither write over its parent's counts nor be left out in silence.
+/// A child process in which fork handlers do not run must not overwrite its parent's counts, and must not be omitted
+/// without a message.
 #[test]
 fn a_child_made_by_clone_itself_is_said_and_costs_its_parent_nothing() {
     let folder = scratch("clones");
@@ -62,7 +63,8 @@ fn a_child_made_by_clone_itself_is_said_and_costs_its_parent_nothing() {
     }
 }
 
-/// Its own limit is not ours: no signal ends it, and what was counted until then is kept.
+/// A file size limit of the program does not apply to the recorder: no signal kills the program, and the counts until
+/// then are kept.
 #[test]
 fn a_program_that_limits_its_files_is_recorded_up_to_there() {
     let folder = scratch("limits");
@@ -88,7 +90,7 @@ fn a_program_that_limits_its_files_is_recorded_up_to_there() {
     }
 }
 
-/// A limit on us is an error of ours, with its line, and never a signal.
+/// A file size limit of the recorder is reported as an error in one line; the recorder is not killed by a signal.
 #[test]
 fn under_a_limit_on_file_sizes_commands_fail_with_a_line() {
     let folder = scratch("limited");
@@ -137,7 +139,7 @@ fn what_outlives_the_command_is_said_to_be_recorded_in_part() {
     }
 }
 
-/// Copies what a user other than root may execute: programs that lie in folders open to all, with their libraries.
+/// Copies programs and their libraries to folders that all users may read, so that a user other than root can run them.
 fn open_to_all(test: &str) -> PathBuf {
     let folder = std::env::temp_dir().join(format!("nodewise-{test}-{}", std::process::id()));
     let _ = fs::remove_dir_all(&folder);
@@ -151,7 +153,7 @@ fn open_to_all(test: &str) -> PathBuf {
     folder
 }
 
-/// A program that starts another one, and whether the recording then says it lacks that.
+/// Records a program that starts another one; returns whether the recording reports that the other one is missing.
 fn handing(folder: &Path, way: &str, program: &str) -> Option<(Recorded, String)> {
     let output = record(folder, &["--force"], &["./spawns_program", way, program]);
     if status(&output) == 126 || status(&output) == 124 {
@@ -195,7 +197,7 @@ fn a_program_started_as_another_user_is_said_to_be_missing() {
             assert!(said.contains("not recorded: this user may not write"), "{said}");
         }
     }
-    // What would not have counted lacks nothing, nor does what still can.
+    // A program without counters is not missing from the recording, nor is one that can still count.
     for (way, program) in [
         ("user", "/bin/true"),
         ("cleared", "/bin/true"),

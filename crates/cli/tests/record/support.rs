@@ -43,7 +43,7 @@ pub fn build(folder: &Path, wrapper: &str, sources: &[&str], output: &str, flags
     output
 }
 
-/// What a compiler needs besides the source of a teaching program: libnodewise.
+/// Compiler flags for a teaching program in addition to its source: libnodewise.
 pub fn library() -> [String; 2] {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let path = |p: &str| root.join(p).canonicalize().unwrap().display().to_string();
@@ -95,7 +95,7 @@ impl Recorded {
         }
     }
 
-    /// Reads and writes by rows that `wanted` picks.
+    /// Number of reads and writes in the rows that `wanted` selects.
     pub fn counts(&self, wanted: impl Fn(&Access) -> bool) -> (u64, u64) {
         let rows = self.rows.iter().filter(|a| wanted(a));
         rows.fold((0, 0), |(r, w), a| {
@@ -118,7 +118,7 @@ impl Recorded {
             .collect()
     }
 
-    /// Where a named object was made, and first touched.
+    /// Sites of the allocation and of the first touch of a named object.
     pub fn sites(&self, name: &str) -> (String, Vec<String>) {
         let site = |id: nodewise_profile::SiteId| self.profile.sites[id.index()].to_string();
         let id = self
@@ -139,7 +139,7 @@ impl Recorded {
     }
 }
 
-/// The program's exit status, as the shell would see it, or the recorder's.
+/// Exit status of the program, as a shell reports it, or of the recorder.
 pub fn status(output: &Output) -> i32 {
     output.status.code().expect("nodewise itself is not killed")
 }

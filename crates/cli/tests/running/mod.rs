@@ -1,4 +1,4 @@
-//! Compiling small programs, running them under `nodewise run`, reading the preload's trace.
+//! Helpers that compile small programs, run them under `nodewise run`, and read the trace of the preload library.
 
 use nodewise_machine::NodeId;
 use nodewise_placement::Placement;
@@ -16,13 +16,13 @@ pub struct Bench {
     pub folder: PathBuf,
 }
 
-/// A map file and what it says.
+/// A map file and its content.
 pub struct Map {
     pub path: String,
     pub placement: Placement,
 }
 
-/// An object as the trace names it.
+/// An object in the trace.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Object {
     pub rule: usize,
@@ -31,7 +31,7 @@ pub struct Object {
     pub thread: u32,
 }
 
-/// What the preload would have asked of the kernel.
+/// The requests that the preload library would have made to the kernel.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Trace {
     pub text: String,
@@ -50,7 +50,7 @@ impl Bench {
     }
 
     pub fn compile(&self, name: &str, source: &str, flags: &[&str]) -> String {
-        // The source keeps its name whatever the program is called: sites are named by it.
+        // The source file has the same name for all programs, because sites contain it.
         let (file, program) = (self.folder.join("program.c"), self.folder.join(name));
         std::fs::write(&file, source.trim_start_matches('\n')).unwrap();
         let mut compiler = Command::new("cc");
@@ -101,7 +101,7 @@ impl Bench {
         command
     }
 
-    /// On a pretended machine of four nodes with four CPUs each.
+    /// Runs on a pretended machine of four nodes with four CPUs each.
     pub fn traced(&self, arguments: &[&str], program: &str) -> (Output, Trace) {
         let path = self.folder.join("trace");
         let _ = std::fs::remove_file(&path);
@@ -117,7 +117,7 @@ impl Bench {
         )
     }
 
-    /// The table that `run` would give the preload: taken from a program that waits for its end.
+    /// The table that `run` hands to the preload library, copied while a program waits.
     pub fn table(&self, program: &str) -> Vec<u8> {
         let copy = self.folder.join("table");
         let script = format!("#!/bin/sh\ncp \"$NODEWISE_PLACEMENT/table\" {}\n", copy.display());
@@ -137,7 +137,7 @@ impl Bench {
         command.output().unwrap()
     }
 
-    /// Sends a signal to `nodewise run` once the program has said a line; the exit status.
+    /// Sends a signal to `nodewise run` once the program has printed a line; returns the exit status.
     pub fn signalled(&self, program: &str, signal: &str) -> Option<i32> {
         let mut child = self.command(&[], program).stdout(Stdio::piped()).spawn().unwrap();
         let mut line = String::new();
@@ -164,7 +164,7 @@ fn preload() -> PathBuf {
         .join("lib/libnodewise-preload.so")
 }
 
-/// As `make build` does; nothing happens when it is up to date.
+/// Builds the libraries as `make build` does; does nothing if they are up to date.
 fn build_preload() {
     let runtime = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../runtime");
     let folder = format!("BUILD_DIR={}", preload().parent().unwrap().display());
@@ -220,7 +220,7 @@ impl Trace {
         self.nodes.get(&page).copied()
     }
 
-    /// The nodes of `count` threads: those the map has, on a machine that it fits.
+    /// The nodes of `count` threads by the map, on a machine with the map's nodes.
     pub fn thread_nodes(&self, placement: &Placement, count: usize) -> Vec<NodeId> {
         assert_eq!(placement.binding.nodes.len(), count);
         placement.binding.nodes.clone()

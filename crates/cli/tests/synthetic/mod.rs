@@ -1,4 +1,4 @@
-//! A small profile on disk: eight threads, two large arrays and a small one first touched by the master.
+//! A small synthetic profile on disk: eight threads, two large arrays and a small one, first touched by the master.
 
 use nodewise_profile::*;
 use nodewise_store::Writer;
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 const THREADS: u32 = 8;
 const PAGES: u32 = 512;
-/// Of `lhs`, whose rows are eight pages long.
+/// Number of rows of `lhs`, each eight pages long.
 const FEW: u32 = 128;
 
 fn frame(line: u32) -> Frame {
@@ -40,7 +40,7 @@ fn tables() -> Profile {
             observer: Observer::Synthetic,
             command: vec!["./solve".into()],
             wall_ns: 200_000_000,
-            // Recording cost 1.6 times: known, so that verdicts are given.
+            // The cost of recording is known (a factor of 1.6), so that verdicts are given.
             plain_wall_ns: Some(125_000_000),
             slicing: "100ms".into(),
             host_cpus: 8,
@@ -99,7 +99,7 @@ fn tables() -> Profile {
         first_touches: vec![touch(1, 4096, PAGES), touch(2, 8192, PAGES), touch(3, 16384, FEW)],
         // The loop with the dynamic schedule, where it asks for work.
         tickets: [0, 1]
-            .map(|t| Ticket {
+            .map(|t| CounterUse {
                 site: SiteId(2),
                 thread: ThreadId(t),
                 again: true,
@@ -109,8 +109,8 @@ fn tables() -> Profile {
     }
 }
 
-/// `grid` is divided into blocks, one a thread; everyone reads all of `rhs`; one loop deals the rows of
-/// `lhs`, another its columns.
+/// `grid` is divided into one block for each thread; all threads read all of `rhs`; one loop distributes the rows of
+/// `lhs` over threads, another one its columns.
 fn solve() -> Vec<Access> {
     let block = PAGES / THREADS;
     let row = Access {
@@ -156,12 +156,12 @@ fn solve() -> Vec<Access> {
     large.chain((0..FEW).flat_map(both)).collect()
 }
 
-/// Writes it into a fresh folder of the test's own.
+/// Writes the profile to a new folder for the test.
 pub fn profile(name: &str) -> PathBuf {
     write(name, tables(), 1, &[])
 }
 
-/// The same, where threads wait for a flag in a loop of their own.
+/// The same profile, with a further loop in which threads wait for a flag.
 #[allow(dead_code, reason = "not every test waits")]
 pub fn waiting(name: &str) -> PathBuf {
     let mut tables = tables();
@@ -197,7 +197,7 @@ pub fn waiting(name: &str) -> PathBuf {
     write(name, tables, 1, &waits)
 }
 
-/// The same with a row of that many pages, most of which are in no object.
+/// The same profile, with a row of this many pages, most of which belong to no object.
 #[allow(dead_code, reason = "not every test has rows that cannot be")]
 pub fn beyond(name: &str, length: u32) -> PathBuf {
     let row = Access {
@@ -214,9 +214,9 @@ pub fn beyond(name: &str, length: u32) -> PathBuf {
 #[allow(dead_code, reason = "not every test moves pages")]
 pub const MOVED: (u64, u64) = ((PAGES - PAGES / 4) as u64, 16);
 
-/// The same as a live session saw it, by samples: behind the first sweep the blocks of `grid` went to the
-/// nodes of their threads, dealt over four; the kernel took eight pages of `rhs` away and, a sweep
-/// later, back.
+/// The same program as a live session records it, by samples. After the first sweep the blocks of `grid` move to the
+/// nodes of their threads, which are distributed over four nodes; the kernel moves eight pages of `rhs` to another node
+/// and, a sweep later, back.
 #[allow(dead_code, reason = "not every test moves pages")]
 pub fn balanced(name: &str) -> PathBuf {
     let mut tables = tables();
@@ -259,7 +259,7 @@ pub fn balanced(name: &str) -> PathBuf {
     write(name, tables, 3, &[])
 }
 
-/// Slices: all is touched by the master, then this many sweeps, and what comes besides in each.
+/// The slices: the master touches everything, then `sweeps` sweeps follow, each with further rows.
 fn write(name: &str, mut tables: Profile, sweeps: u64, besides: &[Access]) -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     let _ = std::fs::remove_dir_all(&folder);

@@ -1,4 +1,4 @@
-//! QEMU: in user mode it records any binary, as a whole machine it is the laboratory.
+//! Checks QEMU: its user mode records any binary, its system mode runs the laboratory.
 
 use super::toolchain::library;
 use super::{Finding, State};
@@ -10,7 +10,7 @@ pub fn findings(beside: &Path) -> Vec<Finding> {
     vec![emulate(beside), machine(beside), kernel()]
 }
 
-/// The one a variable names, else the one on the path; the error says what is wrong with it.
+/// The emulator that an environment variable names, else the one in `PATH`; the error says why it cannot be used.
 fn find(variable: &str, program: &str) -> Result<Qemu, String> {
     let chosen = std::env::var_os(variable).filter(|v| !v.is_empty());
     let program = PathBuf::from(chosen.unwrap_or_else(|| program.into()));
@@ -71,7 +71,7 @@ fn machine(beside: &Path) -> Finding {
     Finding::new("laboratory", "lab", State::Works, text)
 }
 
-/// The guest's: kept from an earlier experiment, or still to be fetched.
+/// Checks the guest's kernel: whether it is stored from an earlier experiment or will have to be fetched.
 fn kernel() -> Finding {
     if let Some(version) = nodewise_lab::kept_kernel() {
         let text = format!("Linux {version} is kept for the guests");

@@ -1,4 +1,4 @@
-//! What the kernel lets us see and move.
+//! Checks which of the kernel's interfaces for observation and placement this process may use.
 
 use super::{Finding, State};
 use nodewise_linux::process::Capability;
@@ -24,7 +24,7 @@ fn works(group: &'static str, name: &'static str, because: &str) -> Finding {
     Finding::new(group, name, State::Works, because)
 }
 
-/// The kernel's answer in words a user can act on.
+/// Describes an error of a system call in words that tell a user what to do.
 fn refused(call: &str, error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::Unsupported => format!("{call}: this kernel does not have it"),
@@ -35,7 +35,7 @@ fn refused(call: &str, error: &io::Error) -> String {
     }
 }
 
-/// Sampling where CPU time goes, for the coverage figure of a recording.
+/// Checks sampling of CPU time, which the coverage figure of a recording needs.
 fn coverage(host: &Host) -> Finding {
     match probe::software_events() {
         Ok(()) => works(
@@ -57,7 +57,7 @@ fn coverage(host: &Host) -> Finding {
     }
 }
 
-/// What `nodewise check` reads.
+/// Checks the files that `nodewise check` reads.
 fn check(host: &Host) -> Finding {
     let Ok(own) = host.own_status() else {
         return Finding::new("observers", "check", State::Missing, "/proc is not mounted")
@@ -146,7 +146,7 @@ fn affinity() -> Finding {
     }
 }
 
-/// Whether `run` can find out which thread works on which data.
+/// Checks whether `nodewise run` can detect which thread works on which data.
 fn threads_follow() -> Finding {
     let (group, name) = ("actuators", "threads-follow");
     let missing = |because: String| Finding::new(group, name, State::Missing, because);
@@ -193,7 +193,7 @@ fn page_moves(host: &Host) -> Finding {
     }
 }
 
-/// Hint faults of running programs.
+/// Checks sampling by the kernel's NUMA hinting faults.
 fn faults(host: &Host) -> Finding {
     let finding = |state, because: String| Finding::new("observers", "faults", state, because);
     if let Err(unavailable) = nodewise_observe::faults::check(host) {
@@ -235,7 +235,7 @@ fn pmu() -> Finding {
     )
 }
 
-/// Samples without the kernel's balancing.
+/// Checks sampling by userfaultfd, which works without the kernel's NUMA balancing.
 fn user_faults() -> Finding {
     let finding = |state, because: String| Finding::new("observers", "userfaultfd", state, because);
     match nodewise_observe::faults::user_faults() {

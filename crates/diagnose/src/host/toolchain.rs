@@ -1,4 +1,4 @@
-//! What was installed with this program, and the compiler it needs: found by trying.
+//! Checks the files installed with nodewise, and the compiler that they need, by compiling a program.
 
 use super::{Finding, State};
 use std::io::Write;
@@ -17,7 +17,7 @@ pub fn findings(beside: &Path) -> Vec<Finding> {
     all
 }
 
-/// Compiles a program as a user would.
+/// Checks instrumentation by compiling a program as a user would.
 fn instrument(beside: &Path) -> Finding {
     let missing = |because: String| Finding::new("observers", "instrument", State::Missing, because);
     let Some(runtime) = library(beside, "libnodewise-rt.so", "") else {
@@ -72,7 +72,7 @@ fn preload(beside: &Path) -> Finding {
     }
 }
 
-/// Compiles a text and throws the result away; the error is the compiler's first line.
+/// Compiles a source text and discards the result; the error is the first line of the compiler's message.
 fn trial(beside: &Path, flags: &[&str], text: &str) -> Result<(), String> {
     let wrapper = beside.join("nodewise-cc");
     let started = Command::new(&wrapper)
@@ -100,7 +100,7 @@ fn trial(beside: &Path, flags: &[&str], text: &str) -> Result<(), String> {
     }
 }
 
-/// A library in the places a build or an installation puts it.
+/// Finds a library in the folders that a build or an installation uses.
 pub fn library(beside: &Path, start: &str, end: &str) -> Option<PathBuf> {
     let places = [
         beside.join("lib"),
@@ -118,7 +118,7 @@ pub fn library(beside: &Path, start: &str, end: &str) -> Option<PathBuf> {
     places.iter().find_map(matching)
 }
 
-/// The number in `nodewise-pass-19.so`.
+/// The compiler version in a file name such as `nodewise-pass-19.so`.
 fn version_of(pass: &Path) -> String {
     let stem = pass.file_stem().unwrap_or_default().to_string_lossy();
     stem.rsplit('-').next().unwrap_or_default().to_owned()

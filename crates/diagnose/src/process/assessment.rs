@@ -1,9 +1,9 @@
-//! From an observation to the number.
+//! Computes the score of a process from an observation.
 //!
-//! Which thread uses which page, and how often, is not known without a recording. With shares c of CPU time
-//! and p of memory by node, Σ min(c, p) of the memory lies where threads run: that is the score. Were every byte
-//! used equally, no assignment of pages to threads would keep more of the accesses local; did every thread use
-//! every page alike too, Σ c·p would be.
+//! Without a recording it is unknown which thread uses which page, and how often. Let c be the shares of CPU time and p
+//! the shares of memory by node. The score is Σ min(c, p), the share of the memory that is on the nodes where threads
+//! run. It is an upper bound of the local fraction if every byte is accessed equally often. If, in addition, every
+//! thread accesses all pages equally, the local fraction is Σ c·p.
 
 use super::Observation;
 use super::reason::{self, Figures, Reason};
@@ -15,50 +15,51 @@ use serde::{Serialize, Serializer};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// The largest ranges on overfull nodes that are listed.
+/// Largest number of memory ranges on overfull nodes that are listed.
 const RANGES: usize = 5;
 
-/// How well placed a process is; the keys are documented in `docs/check.md`.
+/// Evaluation of a process's placement; the keys are documented in `docs/check.md`.
 #[derive(Serialize)]
 pub struct Assessment {
-    /// Process identifier, as the kernel counts.
+    /// Process identifier on this host.
     pub pid: u32,
-    /// Its name, as the kernel has it.
+    /// Name of the process, as the kernel reports it.
     pub name: String,
-    /// Σ min(c, p): the share of the memory that lies where threads run, 0 to 1. No share of accesses.
+    /// Σ min(c, p): the share of the memory that is on the nodes where threads run, 0 to 1. It is not a share of
+    /// accesses.
     pub score: f64,
-    /// Σ c·p: what would be local if every thread used every page alike.
+    /// Σ c·p: the local fraction if every thread accessed all pages equally.
     pub expected_locality: f64,
-    /// Of bytes over nodes, Diener et al. equation 3.
+    /// Balance of resident bytes over nodes (Diener et al., eq. 3).
     pub page_balance: f64,
-    /// Mean latency if every thread used every page alike, Σ c·p·latency, nanoseconds.
+    /// Σ c·p·latency: the mean latency if every thread accessed all pages equally, nanoseconds.
     pub mean_latency_ns: f64,
-    /// The share of its memory traffic that stayed local, where resctrl measures it.
+    /// Share of the process's memory traffic that stayed local; `None` if resctrl does not measure it.
     pub measured_local: Option<f64>,
     /// Share of CPU time by node.
     pub cpu_share: Vec<f64>,
     /// Resident bytes by node.
     #[serde(rename = "memory_bytes")]
     pub memory: Vec<u64>,
-    /// Threads that were seen.
+    /// Number of observed threads.
     pub threads: usize,
-    /// Threads that changed node.
+    /// Number of threads that changed node.
     #[serde(rename = "threads_moved")]
     pub moved_threads: usize,
-    /// How often all of them did.
+    /// Number of changes of node, over all threads.
     pub moves: u32,
-    /// How long threads were watched; `None` when they were idle.
+    /// How long threads were observed; `None` if they were idle.
     #[serde(rename = "watched_seconds", serialize_with = "seconds")]
     pub watched: Option<Duration>,
-    /// Bytes by memory policy.
+    /// Resident bytes by memory policy.
     pub policies: BTreeMap<String, u64>,
-    /// The ranges that fill the overfull nodes, largest first.
+    /// Memory ranges on overfull nodes, the largest first.
     pub ranges: Vec<Placed>,
-    /// Why the score is what it is, the weightiest first.
+    /// The reasons for the score, the most important first.
     pub reasons: Vec<Reason>,
 }
 
-/// A range of addresses and where it lies.
+/// A memory range and its distribution over nodes.
 #[derive(Serialize)]
 pub struct Placed {
     /// First address of the range.
@@ -81,7 +82,7 @@ fn hexadecimal<S: Serializer>(address: &u64, to: S) -> Result<S::Ok, S::Error> {
 }
 
 impl Assessment {
-    /// From what was observed; `host` says whether the kernel balances pages itself.
+    /// Evaluates an observation; `host` tells whether automatic NUMA balancing is on.
     #[must_use]
     pub fn of(observation: &Observation, machine: &Machine, host: &Host) -> Self {
         let placed: Vec<Placed> = observation
@@ -122,7 +123,7 @@ impl Assessment {
             watched: figures.watched,
             measured_local: figures.measured_local,
             policies,
-            ranges: filling(placed, &c, &p),
+            ranges: ranges_on_overfull_nodes(placed, &c, &p),
             cpu_share: c,
             memory,
             reasons,
@@ -136,7 +137,7 @@ impl Assessment {
     }
 }
 
-/// What the shares of CPU time and memory allow.
+/// Local fractions that follow from the shares of CPU time and memory.
 struct Bounds {
     most: f64,
     alike: f64,
@@ -173,7 +174,7 @@ fn cpu_time(observation: &Observation, nodes: usize) -> Vec<u64> {
     cpu
 }
 
-/// Resident bytes by node; ranges are not read where there is one.
+/// Resident bytes by node. On one node, the size in the process's status is used, because ranges are not read.
 fn memory(observation: &Observation, placed: &[Placed], nodes: usize) -> Vec<u64> {
     match nodes {
         1 => vec![observation.status.resident],
@@ -214,8 +215,9 @@ impl Placed {
     }
 }
 
-/// Ranges by their bytes on nodes that hold more than their share of the threads' time.
-fn filling(mut ranges: Vec<Placed>, cpu: &[f64], memory: &[f64]) -> Vec<Placed> {
+/// Ranges in descending order of their bytes on overfull nodes, which have a larger share of the memory than of the CPU
+/// time.
+fn ranges_on_overfull_nodes(mut ranges: Vec<Placed>, cpu: &[f64], memory: &[f64]) -> Vec<Placed> {
     let overfull = |n: usize| memory[n] > cpu[n] + 0.05;
     let misplaced = |range: &Placed| -> u64 {
         (0..cpu.len())

@@ -1,4 +1,4 @@
-//! What a process does while it is watched: where its threads spend their time, where its pages lie.
+//! Observes a process for a while: the nodes on which its threads run, and the nodes of its pages.
 
 use nodewise_linux::numa_maps::Range;
 use nodewise_linux::process::{Status, Task};
@@ -8,36 +8,36 @@ use nodewise_machine::{Machine, NodeId};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-/// How often threads are looked at.
+/// Interval at which the CPUs of threads are read.
 const INTERVAL: Duration = Duration::from_millis(100);
 
-/// What was seen of a process while it was watched.
+/// The observation of a process.
 pub struct Observation {
-    /// Process identifier, as the kernel counts.
+    /// Process identifier on this host.
     pub pid: u32,
-    /// What the kernel says of it.
+    /// The process's status in `/proc`.
     pub status: Status,
-    /// Its memory ranges; empty where there is one node.
+    /// Memory ranges of the process; empty on a machine with one node.
     pub ranges: Vec<Range>,
-    /// Its threads, those that ended included.
+    /// Threads of the process, including those that ended meanwhile.
     pub threads: Vec<Thread>,
-    /// How long threads were watched; `None` when they were idle, and their CPU time since they
-    /// started counts instead, all of it on the CPU they ran on last.
+    /// How long threads were observed; `None` if they were idle. In that case their CPU time since they started is
+    /// used, and is attributed to the CPU on which they ran last.
     pub watched: Option<Duration>,
-    /// The share of the process's memory traffic that stayed local, where resctrl measures it.
+    /// Share of the process's memory traffic that stayed local; `None` if resctrl does not measure it.
     pub measured_local: Option<f64>,
 }
 
-/// A thread of it.
+/// The observation of a thread.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Thread {
     /// CPU time by node, nanoseconds.
     pub time: BTreeMap<NodeId, u64>,
-    /// Changes of node seen.
+    /// Number of observed changes of node.
     pub moves: u32,
 }
 
-/// Watches several processes at once for the time `watch`; one result a process, in order.
+/// Observes several processes at the same time for the duration `watch`; returns one result for each, in order.
 pub fn observe(
     host: &Host,
     machine: &Machine,
@@ -80,7 +80,7 @@ pub fn observe(
     .collect()
 }
 
-/// Looks at all threads again and again until the time is up; at least once.
+/// Reads the state of all threads at regular intervals for the duration `watch`, at least once.
 fn watch_threads(host: &Host, nodes: &BTreeMap<u32, NodeId>, pids: &[u32], watch: Duration) -> Vec<Watch> {
     let start = Instant::now();
     let mut watches: Vec<Watch> = pids.iter().map(|_| Watch::default()).collect();
@@ -96,7 +96,7 @@ fn watch_threads(host: &Host, nodes: &BTreeMap<u32, NodeId>, pids: &[u32], watch
     }
 }
 
-/// Threads seen so far: their last look and what they did since the first.
+/// The observed threads by identifier, each with its last state and its CPU time and moves since the first reading.
 #[derive(Default)]
 struct Watch {
     threads: BTreeMap<u32, (Task, Thread)>,
@@ -118,7 +118,7 @@ impl Watch {
         }
     }
 
-    /// The threads, and whether any of them ran while watched.
+    /// The threads, and whether any of them ran during the observation.
     fn finish(self, nodes: &BTreeMap<u32, NodeId>) -> (Vec<Thread>, bool) {
         let busy = self.threads.values().any(|(_, thread)| !thread.time.is_empty());
         let since_start = |task: &Task| {

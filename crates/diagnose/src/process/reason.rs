@@ -1,4 +1,4 @@
-//! Why the number is what it is, and its remedy.
+//! The reasons for a process's score, with their remedies.
 
 use nodewise_linux::Host;
 use nodewise_linux::process::Status;
@@ -15,30 +15,30 @@ pub struct Reason {
     pub kind: &'static str,
     /// The finding in one sentence, with its figures.
     pub text: String,
-    /// What to do, where something can be done.
+    /// The remedy, if there is one.
     #[serde(rename = "mend")]
     pub remedy: Option<&'static str>,
 }
 
-/// What the findings follow from.
+/// The figures from which reasons are derived.
 pub struct Figures<'a> {
     /// Share of CPU time by node.
     pub cpu_share: &'a [f64],
     /// Resident bytes by node.
     pub memory: &'a [u64],
-    /// Share of the memory by node.
+    /// Share of resident bytes by node.
     pub memory_share: &'a [f64],
-    /// Bytes by memory policy.
+    /// Resident bytes by memory policy.
     pub policies: &'a BTreeMap<String, u64>,
-    /// Threads that were seen.
+    /// Number of observed threads.
     pub threads: usize,
-    /// Threads that changed node.
+    /// Number of threads that changed node.
     pub moved_threads: usize,
-    /// How often all of them did.
+    /// Number of changes of node, over all threads.
     pub moves: u32,
-    /// How long threads were watched; `None` when they were idle.
+    /// How long threads were observed; `None` if they were idle.
     pub watched: Option<Duration>,
-    /// The share of its memory traffic that stayed local, where resctrl measures it.
+    /// Share of the process's memory traffic that stayed local; `None` if resctrl does not measure it.
     pub measured_local: Option<f64>,
 }
 
@@ -50,7 +50,7 @@ fn reason(kind: &'static str, text: String, remedy: &'static str) -> Reason {
     }
 }
 
-/// Findings about a process, the weightiest first.
+/// The reasons for a process's score, the most important first.
 pub fn of(process: &Figures<'_>, status: &Status, machine: &Machine, host: &Host) -> Vec<Reason> {
     if machine.node_count() == 1 {
         return vec![reason(
@@ -81,7 +81,7 @@ pub fn of(process: &Figures<'_>, status: &Status, machine: &Machine, host: &Host
     all
 }
 
-/// A node with much more memory than threads.
+/// The reason that a node has a much larger share of the memory than of the CPU time.
 fn overfull(process: &Figures<'_>) -> Option<Reason> {
     let memory = process.memory_share;
     let excess = |n: usize| memory[n] - process.cpu_share[n];

@@ -1,6 +1,6 @@
-//! As glibc's `ld.so` looks for libraries: `DT_RPATH` of the file that asks and of those that brought it,
-//! `LD_LIBRARY_PATH`, `DT_RUNPATH` of the file that asks, the cache, the default folders; in each folder the builds
-//! for this processor first (`glibc-hwcaps`).
+//! Library search of glibc's `ld.so`, in this order: `DT_RPATH` of the requesting file and of its requesters,
+//! `LD_LIBRARY_PATH`, `DT_RUNPATH` of the requesting file, the cache, the default folders. In each folder, builds for
+//! this processor (`glibc-hwcaps`) come first.
 
 use super::tokens::{Token, replaced};
 use super::{Environment, Loaded, Search, folders};
@@ -14,9 +14,9 @@ pub(super) struct Glibc {
     library_path: Option<OsString>,
     cache: Cache,
     target: Option<&'static Target>,
-    /// The loader's own names.
+    /// Names of the loader itself.
     names: Vec<OsString>,
-    /// Of `glibc-hwcaps`, the best first.
+    /// Subfolders of `glibc-hwcaps` that this processor supports, the most specific first.
     builds: Vec<&'static str>,
 }
 
@@ -34,7 +34,7 @@ impl Glibc {
         }
     }
 
-    /// `list` of `by`'s, its tokens replaced.
+    /// Searches the folders of `list`, a search path of the file `by`, whose tokens are replaced first.
     fn in_list(
         &self,
         list: &OsStr,
@@ -43,7 +43,7 @@ impl Glibc {
         fits: &dyn Fn(&Path) -> bool,
     ) -> Option<PathBuf> {
         let expanded = self.expanded(list, by);
-        // Where $LIB may mean several folders, each is tried in the place of the list that it is in.
+        // If $LIB may stand for several folders, all of them are tried before the next part of the list.
         let lists: Vec<Vec<&OsStr>> = expanded.iter().map(|l| folders(l, b":;").collect()).collect();
         let places = 0..lists.first().map_or(0, Vec::len);
         places
@@ -52,7 +52,7 @@ impl Glibc {
     }
 
     fn in_folder(&self, folder: &Path, name: &OsStr, fits: &dyn Fn(&Path) -> bool) -> Option<PathBuf> {
-        // An empty part of a list is the current folder.
+        // An empty part of a list stands for the current folder.
         let hardware = folder.join("glibc-hwcaps");
         let built = self.builds.iter().map(|b| hardware.join(b).join(name));
         let built = if hardware.is_dir() {
@@ -63,7 +63,7 @@ impl Glibc {
         built.into_iter().chain([folder.join(name)]).find(|p| fits(p))
     }
 
-    /// From the file that asks to those that brought it, and the program at last.
+    /// Searches `DT_RPATH` of the requesting file, then of its requesters, and finally of the program.
     fn in_old_run_paths(
         &self,
         name: &OsStr,
@@ -135,7 +135,7 @@ impl Search for Glibc {
     }
 }
 
-/// The builds of a library that this processor can run, by their folders' names.
+/// The subfolders of `glibc-hwcaps` with builds that this processor can run, the most specific first.
 fn builds() -> Vec<&'static str> {
     let mut builds = Vec::new();
     #[cfg(target_arch = "x86_64")]

@@ -8,9 +8,9 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-/// Where there is no configuration file.
+/// The search path if there is no configuration file.
 const DEFAULT: &str = "/lib:/usr/local/lib:/usr/lib";
-/// What the loader answers for, after `lib` and before a dot.
+/// Libraries that the loader itself provides, without `lib` and without the suffix.
 const ITS_OWN: [&str; 7] = ["c", "pthread", "rt", "m", "dl", "util", "xnet"];
 
 pub(super) struct Musl {
@@ -22,7 +22,7 @@ pub(super) struct Musl {
 impl Musl {
     pub fn new(program: &Program, environment: &Environment) -> Self {
         let loader = program.interpreter.as_deref();
-        // The folder that holds the loader's folder holds `etc`.
+        // `etc` is in the parent of the loader's folder.
         let root = loader.and_then(|l| l.parent()?.parent());
         let name = format!("etc/ld-musl-{}.path", program.target().map_or("", |t| t.musl));
         let file = root.unwrap_or(Path::new("/")).join(name);

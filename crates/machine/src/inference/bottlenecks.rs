@@ -3,10 +3,10 @@
 use super::{Bottleneck, Survey, Verdict};
 use std::collections::BTreeSet;
 
-/// Capacities that differ by less are taken for one: sums of two measured rates are no better.
+/// Capacities that differ by less than this share count as equal: sums of two measured rates are no more accurate.
 pub(super) const ALIKE: f64 = 0.06;
 
-/// Whether a bottleneck explains all that another does.
+/// Whether one bottleneck explains everything that another one explains.
 fn covers(one: &Bottleneck, other: &Bottleneck) -> bool {
     alike(one.capacity, other.capacity) && other.flows.iter().all(|f| one.flows.binary_search(f).is_ok())
 }
@@ -15,11 +15,11 @@ pub(super) fn alike(a: f64, b: f64) -> bool {
     (a - b).abs() <= ALIKE * a.max(b)
 }
 
-/// The fewest and widest bottlenecks we can find that explain every pair.
+/// A small set of bottlenecks that explains every pair.
 ///
-/// A flow whose way is a single link is held back by exactly those that cross the link, and they hold back
-/// each other: its neighbours are a clique of one capacity. A flow over several links has neighbours
-/// that don't know each other, and says nothing by itself. What no such flow explains is covered greedily.
+/// A flow whose way is a single link is slowed by exactly the flows that cross the link, and these slow each other: the
+/// flow and its neighbours are a clique with one capacity. A flow over several links has neighbours that do not slow
+/// each other, and yields no bottleneck by itself. Pairs that no clique of this kind explains are covered greedily.
 pub(super) fn bottlenecks(survey: &Survey) -> Vec<Bottleneck> {
     let sharing = Sharing::of(survey);
     let levels = (0..survey.flows().len()).flat_map(|f| sharing.levels(f));
@@ -28,7 +28,7 @@ pub(super) fn bottlenecks(survey: &Survey) -> Vec<Bottleneck> {
     widest(found)
 }
 
-/// Those that no other covers, the largest first.
+/// The bottlenecks that no other one covers, those with most flows first.
 fn widest(mut all: Vec<Bottleneck>) -> Vec<Bottleneck> {
     all.sort_by(|a, b| {
         let size = b.flows.len().cmp(&a.flows.len());
@@ -46,7 +46,7 @@ fn widest(mut all: Vec<Bottleneck>) -> Vec<Bottleneck> {
 
 struct Sharing<'a> {
     survey: &'a Survey,
-    /// By flow: who holds it back, at which capacity, ascending.
+    /// For each flow, the flows that slow it, with the capacity of the pair, in ascending order of capacity.
     neighbours: Vec<Vec<(f64, usize)>>,
 }
 
@@ -68,7 +68,7 @@ impl<'a> Sharing<'a> {
         Self { survey, neighbours }
     }
 
-    /// A flow with those that hold it back, one bottleneck a capacity.
+    /// A flow with its neighbours, as one bottleneck for each distinct capacity.
     fn levels(&self, flow: usize) -> Vec<Bottleneck> {
         let mut levels: Vec<&[(f64, usize)]> = Vec::new();
         let mut rest = &self.neighbours[flow][..];
@@ -86,7 +86,8 @@ impl<'a> Sharing<'a> {
         levels.into_iter().map(bottleneck).collect()
     }
 
-    /// Whether any two of its flows hold each other back as it says, or could not, being too narrow.
+    /// Whether any two flows of a bottleneck share at most its capacity, or are too narrow together to show that they
+    /// share it.
     fn agrees(&self, bottleneck: &Bottleneck) -> bool {
         let flows = &bottleneck.flows;
         let rest = |i: usize| flows[i + 1..].iter();
@@ -102,7 +103,7 @@ impl<'a> Sharing<'a> {
         }
     }
 
-    /// Cliques over the pairs that no bottleneck explains, the narrowest first.
+    /// Cliques over the pairs that no known bottleneck explains, the narrowest first.
     fn rest(&self, known: &[Bottleneck]) -> Vec<Bottleneck> {
         let mut open: Vec<(f64, [usize; 2])> = Vec::new();
         for (i, neighbours) in self.neighbours.iter().enumerate() {

@@ -1,22 +1,22 @@
 //! A measured value with its confidence interval.
 
-/// The median of repeated measurements and an interval that holds the true one.
+/// The median of repeated measurements, with a 95 % confidence interval.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Estimate {
-    /// The middle of the samples.
+    /// The median of the samples.
     pub median: f64,
-    /// The lower end of the interval.
+    /// Lower bound of the interval.
     pub low: f64,
-    /// The upper end of the interval.
+    /// Upper bound of the interval.
     pub high: f64,
-    /// How often it was measured.
+    /// Number of samples that it was made from.
     pub samples: u32,
 }
 
 impl Estimate {
-    /// Median and 95 % interval by order statistics, which asks nothing of the samples' distribution
-    /// (Conover, Practical Nonparametric Statistics, 3.2); below six samples the interval is all they
-    /// span. `None` without samples.
+    /// Median and 95 % interval by order statistics, which makes no assumption about the samples' distribution
+    /// (Conover, *Practical Nonparametric Statistics*, 3.2). With fewer than six samples the interval is their whole
+    /// range. `None` without samples.
     #[must_use]
     pub fn of(samples: &[f64]) -> Option<Self> {
         let mut sorted = samples.to_vec();
@@ -36,7 +36,7 @@ impl Estimate {
         })
     }
 
-    /// A figure that is known.
+    /// A value that is known exactly.
     #[must_use]
     pub fn exact(value: f64) -> Self {
         Self {
@@ -64,8 +64,8 @@ impl Estimate {
     }
 }
 
-/// How many samples to cut off at either end: the true median is outside when no more than these lie
-/// beyond it, which a fair coin does at most one time in forty.
+/// How many samples to cut off at either end. The true median is outside the interval if at most this many samples lie
+/// beyond it on one side, which happens with a probability of at most one in forty (tosses of a fair coin).
 fn outside(count: usize) -> usize {
     let mut chance = 0.5_f64.powi(i32::try_from(count).unwrap_or(i32::MAX));
     let (mut at_most, mut cut) = (chance, 0);

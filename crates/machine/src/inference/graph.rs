@@ -5,28 +5,29 @@ use super::bottlenecks::alike;
 use crate::{Flow, Link, LinkId, Machine, NodeId};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A bottleneck no narrower than this share of what a node has locally is the node's own.
+/// A bottleneck of at least this share of a node's local bandwidth is the node's own controller or intake, not a link.
 const OWN: f64 = 0.85;
 
 /// What a bottleneck is taken for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// A directed link; several nodes may share an end.
+    /// A directed link; several nodes may share an end of it.
     Link {
-        /// Where data come from.
+        /// The nodes that data come from.
         from: Vec<NodeId>,
-        /// Where data go to.
+        /// The nodes that data go to.
         to: Vec<NodeId>,
     },
-    /// A memory's controller: all its flows come from one memory, at about its local bandwidth.
+    /// A memory controller: all flows come from one memory, and the capacity is about its local bandwidth.
     Controller(NodeId),
-    /// What a node's CPUs take in: all its flows go to one reader, at about its local bandwidth.
+    /// The bandwidth that a node's CPUs can receive: all flows go to one reader, and the capacity is about its local
+    /// bandwidth.
     Intake(NodeId),
-    /// All flows cross it.
+    /// The backplane: all flows cross it.
     Backplane,
 }
 
-/// Says what each bottleneck is. `local`: what each node's CPUs have from its memory, where known.
+/// What each bottleneck is taken for. `local` is the bandwidth of each node's CPUs to their own memory, if known.
 pub(super) fn places(flows: &[Flow], alone: &[f64], all: &[Bottleneck], local: &[Option<f64>]) -> Vec<Place> {
     let nodes = |b: &Bottleneck| all_of_one(flows, b, local).or_else(|| backplane(flows, b));
     let mut places: Vec<Option<Place>> = all.iter().map(nodes).collect();
@@ -82,7 +83,7 @@ fn backplane(flows: &[Flow], bottleneck: &Bottleneck) -> Option<Place> {
     (bottleneck.flows.len() == flows.len()).then_some(Place::Backplane)
 }
 
-/// Makes these links and routes the machine's. Routes of other pairs stay as they are.
+/// Replaces the links and routes of the measured flows in the machine. Routes of other pairs stay as they are.
 pub(super) fn apply(flows: &[Flow], alone: &[f64], found: &[(Bottleneck, Place)], machine: &mut Machine) {
     let mut links: Vec<Link> = Vec::new();
     let mut ends: Vec<(&[NodeId], &[NodeId])> = Vec::new();
@@ -111,7 +112,7 @@ pub(super) fn apply(flows: &[Flow], alone: &[f64], found: &[(Bottleneck, Place)]
     for ((flow, width), way) in flows.iter().zip(alone).zip(ways) {
         let route = &mut machine.routes[flow.reader.index()][flow.memory.index()];
         let ordered = chain(&way, *flow, &ends).unwrap_or(way);
-        // Noise aside, no flow alone is wider than a link that several fill.
+        // Except for noise, no flow alone is wider than a link that several flows fill.
         let narrowest = ordered.iter().map(|l| links[*l as usize].bandwidth);
         route.bandwidth = narrowest.chain(machine.backplane).fold(*width, f64::min);
         route.links = ordered.into_iter().map(LinkId).collect();
@@ -120,8 +121,9 @@ pub(super) fn apply(flows: &[Flow], alone: &[f64], found: &[(Bottleneck, Place)]
     machine.hop_rules.clear();
 }
 
-/// The flows that need a link of their own: those that share none, and those whose only one is crossed
-/// from a node and towards it. A link has two ends: what is shared both ways is no whole way.
+/// The flows that need a link of their own: those that cross no shared link, and those whose only shared link carries
+/// flows both from and to one node. A link has one direction, so a bottleneck shared in both directions cannot be the
+/// whole way of a flow.
 fn private(flows: &[Flow], ways: &[Vec<u32>], links: &[Link]) -> Vec<usize> {
     let both_ways = |id: u32| {
         let shown = &links[id as usize];
@@ -142,7 +144,7 @@ fn private(flows: &[Flow], ways: &[Vec<u32>], links: &[Link]) -> Vec<usize> {
     (0..flows.len()).filter(|f| alone(&ways[*f])).collect()
 }
 
-/// Links of pairs that were not measured, after the new ones; what they share stays shared.
+/// Appends the links of pairs that were not measured to the new ones; links that they share stay shared.
 fn keep_others(measured: &[Flow], mut links: Vec<Link>, machine: &mut Machine) {
     let measured: BTreeSet<Flow> = measured.iter().copied().collect();
     let mut kept: BTreeMap<LinkId, LinkId> = BTreeMap::new();
@@ -174,7 +176,7 @@ fn link(flow: Flow, bandwidth: f64) -> Link {
     }
 }
 
-/// The order in which links lead from a flow's memory to its reader, if they do.
+/// The order in which these links lead from a flow's memory to its reader; `None` if they do not.
 fn chain(way: &[u32], flow: Flow, ends: &[(&[NodeId], &[NodeId])]) -> Option<Vec<u32>> {
     if way.iter().any(|l| *l as usize >= ends.len()) {
         return None;

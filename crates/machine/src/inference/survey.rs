@@ -3,57 +3,58 @@
 use super::Estimate;
 use crate::{Flow, NodeId};
 
-/// A loss below this share of what a flow has alone is not told from noise.
+/// A loss below this share of a flow's bandwidth alone cannot be told from noise.
 const VISIBLE: f64 = 0.05;
-/// Intervals hold the true figure with 95 %; a loss counts beyond half as much again.
+/// Intervals contain the true value with 95 % probability; a loss must exceed them by half to count.
 const SURE: f64 = 1.5;
-/// Where a flow could lose more than this share unseen, nothing is said of it.
+/// No statement is made about a flow that could lose more than this share without it being visible.
 const CLEAR: f64 = 0.15;
-/// A pair is measured by itself after this number of groups that gave no information on it.
+/// A pair is measured by itself after this many groups that gave no information on it.
 const SUSPECT: u8 = 2;
-/// Measured by itself, and still nothing can be said.
+/// Value of a pair that was measured by itself without a clear result.
 const UNCLEAR: f32 = f32::NEG_INFINITY;
 
-/// What is known of two flows.
+/// What is known about two flows.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Verdict {
-    /// Never measured together, or too unsteadily to tell.
+    /// The flows were never measured together, or the measurement was too noisy.
     Unknown,
-    /// Each has beside the other what it has alone, as far as [`Survey::unseen`] says.
+    /// Each flow has as much beside the other as alone, except for losses up to [`Survey::unseen`].
     Apart,
-    /// Together they get no more than this, MB/s: the narrowest that both cross.
+    /// Together the flows get no more than this, MB/s: the capacity of the narrowest bottleneck that both cross.
     Sharing(f64),
 }
 
-/// Pairs of flows, measured in groups: if no flow of a group loses bandwidth, all of its pairs are known at once. The
-/// flows of a group have distinct readers and memories, so that neither CPUs nor controllers matter; pairs that have
-/// one in common are measured by themselves.
+/// Measures pairs of flows in groups: if no flow of a group loses bandwidth, all of its pairs are known at once. The
+/// flows of a group have distinct readers and memories, so that CPUs and controllers do not limit them; pairs with a
+/// common reader or memory are measured by themselves.
 #[derive(Clone, Debug)]
 pub struct Survey {
     flows: Vec<Flow>,
     alone: Vec<Estimate>,
-    /// MB/s together, by pair: NaN unknown, infinite apart, or [`UNCLEAR`].
+    /// MB/s of each pair together: NaN if unknown, infinite if they do not share anything, or [`UNCLEAR`].
     together: Vec<f32>,
     doubt: Vec<u8>,
-    /// Pairs before it are known, or suspect (groups); known or impossible (pairs).
+    /// All pairs below `next_group` are known, suspect, or not permitted in a group; all below `next_pair` are known,
+    /// unclear, or cannot be measured.
     next_group: usize,
     next_pair: usize,
     unseen: f64,
-    /// What only three flows or more can fill.
+    /// Bottlenecks that only three or more flows can fill.
     pub(super) wide: Vec<Bottleneck>,
 }
 
-/// Something of limited width that several flows cross.
+/// Something of limited bandwidth that several flows cross.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Bottleneck {
     /// Capacity of the bottleneck, MB/s.
     pub capacity: f64,
-    /// Who crosses it: indices of the survey's flows, ascending.
+    /// The flows that cross it, as ascending indices of the survey's flows.
     pub flows: Vec<usize>,
 }
 
 impl Survey {
-    /// A survey of these flows, each with what it has alone, MB/s.
+    /// A survey of these flows, each with its bandwidth alone, MB/s.
     pub(super) fn new(flows: &[(Flow, Estimate)]) -> Self {
         let pairs = flows.len() * flows.len().saturating_sub(1) / 2;
         Self {
@@ -68,7 +69,7 @@ impl Survey {
         }
     }
 
-    /// The flows of these indices.
+    /// The flows with these indices.
     pub(super) fn of(&self, group: &[usize]) -> Vec<Flow> {
         group.iter().map(|i| self.flows[*i]).collect()
     }
@@ -79,33 +80,33 @@ impl Survey {
         &self.flows
     }
 
-    /// What each has alone, MB/s.
+    /// The bandwidth of each flow alone, MB/s.
     #[must_use]
     pub fn alone(&self) -> &[Estimate] {
         &self.alone
     }
 
-    /// How many pairs there are, and how many of them are not known.
+    /// The number of pairs, and the number of pairs that are not known.
     #[must_use]
     pub fn pairs(&self) -> (usize, usize) {
         let unknown = self.together.iter().filter(|c| c.is_nan() || **c == UNCLEAR);
         (self.together.len(), unknown.count())
     }
 
-    /// The pairs that were measured, but too unsteadily to tell; [`Survey::pairs`] counts them as not known.
+    /// The number of pairs that were measured, but with too much noise; [`Survey::pairs`] counts them as not known.
     #[must_use]
     pub fn unclear(&self) -> usize {
         self.together.iter().filter(|c| **c == UNCLEAR).count()
     }
 
-    /// The share of what it has alone that a flow may lose beside another and still count as apart from it,
-    /// at most: intervals are no narrower.
+    /// The largest share of its bandwidth alone that a flow may lose beside another and still count as sharing nothing:
+    /// the measured intervals are no narrower.
     #[must_use]
     pub fn unseen(&self) -> f64 {
         self.unseen
     }
 
-    /// What is known of the i-th and the j-th flow.
+    /// What is known about flows i and j.
     #[must_use]
     pub fn verdict(&self, i: usize, j: usize) -> Verdict {
         match self.together[self.pair(i, j)] {
@@ -115,8 +116,8 @@ impl Survey {
         }
     }
 
-    /// What to let run together next, by index; `None` when every pair is known but those that `divisible`
-    /// forbids: two flows of a reader whose CPUs cannot be divided between them.
+    /// The flows to run together next, by index. `None` when every pair is known, except pairs of flows to one reader
+    /// whose CPUs `divisible` says cannot be divided between them.
     pub(super) fn next(&mut self, divisible: impl Fn(NodeId) -> bool) -> Option<Vec<usize>> {
         if let Some(seed) = self.seed() {
             return Some(self.grown(seed));
@@ -134,7 +135,7 @@ impl Survey {
         None
     }
 
-    /// What the flows of [`Survey::next`] got together, MB/s.
+    /// Records the rates that the flows of [`Survey::next`] got together, MB/s.
     pub(super) fn tell(&mut self, group: &[usize], rates: &[Estimate]) {
         if let ([i, j], [a, b]) = (group, rates) {
             let pair = self.pair(*i, *j);
@@ -168,44 +169,46 @@ impl Survey {
         }
     }
 
-    /// The share of what a flow has alone that this rate does not tell from it; `None` where that is too much
-    /// to say anything, or the flow stood still.
+    /// The loss that this rate could hide, as a share of the flow's bandwidth alone; `None` if that is too much for any
+    /// statement, or if the flow got nothing.
     fn noise(&self, flow: usize, rate: &Estimate) -> Option<f64> {
         let alone = self.alone[flow];
         let noise = SURE * alone.half_width().hypot(rate.half_width()) / alone.median;
         (rate.median > 0.0 && noise <= CLEAR).then_some(noise)
     }
 
-    /// The noise of a flow that visibly loses nothing.
+    /// [`Survey::noise`] of a flow without a visible loss; `None` if it has one.
     fn whole(&self, flow: usize, rate: &Estimate) -> Option<f64> {
         self.noise(flow, rate).filter(|_| !self.loses(flow, rate))
     }
 
-    /// Whether a flow gets visibly less than alone. One that stands still tells nothing.
+    /// Whether a flow gets visibly less than alone. `false` for a flow that gets nothing, which is no measurement.
     fn loses(&self, flow: usize, rate: &Estimate) -> bool {
         self.loses_against(flow, rate, self.alone[flow].median)
     }
 
-    /// Whether a flow gets visibly less than the rate that was expected, MB/s.
+    /// Whether a flow gets visibly less than the expected rate, MB/s.
     pub(super) fn loses_against(&self, flow: usize, rate: &Estimate, expected: f64) -> bool {
         let alone = self.alone[flow];
         let noise = SURE * alone.half_width().hypot(rate.half_width());
         rate.median > 0.0 && expected - rate.median > noise.max(VISIBLE * alone.median)
     }
 
-    /// Whether two flows can be in one group: nothing in common, and not known to share.
+    /// Whether two flows can be in one group: they have different readers and memories, and are not known to share a
+    /// bottleneck.
     fn combine(&self, i: usize, j: usize) -> bool {
         let (a, b) = (self.flows[i], self.flows[j]);
         a.reader != b.reader && a.memory != b.memory && !matches!(self.verdict(i, j), Verdict::Sharing(_))
     }
 
-    /// Whether flows together get visibly less than each alone: by the narrowest one's measure, and if all move.
+    /// Whether flows together get visibly less than each alone, compared with the narrowest flow's bandwidth. `false`
+    /// if a flow gets nothing.
     fn all_lose(&self, group: &[usize], rates: &[Estimate]) -> bool {
         let sum = group.iter().map(|i| self.alone[*i].median).sum();
         self.all_lose_against(group, rates, sum)
     }
 
-    /// Whether flows together get visibly less than the sum of rates that was expected, MB/s.
+    /// Whether flows together get visibly less than the expected sum of rates, MB/s.
     pub(super) fn all_lose_against(&self, group: &[usize], rates: &[Estimate], sum: f64) -> bool {
         let alone = || group.iter().map(|i| &self.alone[*i]);
         let together: f64 = rates.iter().map(|r| r.median).sum();
@@ -215,12 +218,12 @@ impl Survey {
         moving && sum - together > (SURE * width.sqrt()).max(VISIBLE * narrowest)
     }
 
-    /// Whether two flows can run in one crowd: known to be apart, and nothing in common.
+    /// Whether two flows can be in one crowd: they are known to share nothing, and have different readers and memories.
     pub(super) fn apart(&self, i: usize, j: usize) -> bool {
         i != j && self.combine(i, j) && self.verdict(i, j) == Verdict::Apart
     }
 
-    /// A pair to begin a group with.
+    /// The next pair to begin a group with.
     fn seed(&mut self) -> Option<[usize; 2]> {
         while self.next_group < self.together.len() {
             let [i, j] = self.ends(self.next_group);
@@ -232,13 +235,13 @@ impl Survey {
         None
     }
 
-    /// A pair that a group may tell about.
+    /// Whether a pair is unknown and can be measured in a group.
     fn open(&self, i: usize, j: usize) -> bool {
         let pair = self.pair(i, j);
         self.together[pair].is_nan() && self.doubt[pair] < SUSPECT && self.combine(i, j)
     }
 
-    /// The pair with all that may go with it, those first that tell most.
+    /// Extends a pair with all flows that can join, first those that give information on most pairs.
     fn grown(&self, seed: [usize; 2]) -> Vec<usize> {
         let mut group = seed.to_vec();
         loop {

@@ -4,17 +4,17 @@ use super::bottlenecks::{ALIKE, bottlenecks};
 use super::{Bottleneck, Estimate, Survey};
 use crate::{Channels, Flow};
 
-/// Crowds are at least this many; two are a pair.
+/// Smallest number of flows in a crowd; two flows are a pair.
 const CROWD: usize = 3;
 
-/// Lets crowds run whose flows are pairwise apart. Where a flow loses more than the known bottlenecks explain, the crowd
-/// is reduced to the fewest of which this holds: all of them cross one further bottleneck. Which other flows cross it
-/// is asked one by one, beside as many of them as just fit. Ends after a crowd for each node in which nothing was
-/// lost, or when time is up.
+/// Measures crowds of flows that pairwise share nothing. If a flow loses more than the known bottlenecks explain, the
+/// crowd is reduced to the smallest one for which this holds: all of its flows cross one further bottleneck. Every
+/// other flow is then tested for crossing it, beside as many of these flows as just fit. Ends when as many crowds as
+/// there are nodes showed no loss in a row, or when time is up.
 ///
-/// Three flows can fill a link that no two of them do, though other pairs have shown that link. What they lose then
-/// is no sign of a further one.
-pub(super) fn look(survey: &mut Survey, measure: &mut impl FnMut(&[Flow]) -> Option<Vec<Estimate>>) {
+/// Three flows can fill a link that no two of them fill, although other pairs have shown that link already. Their loss
+/// is then no sign of a further bottleneck.
+pub(super) fn search(survey: &mut Survey, measure: &mut impl FnMut(&[Flow]) -> Option<Vec<Estimate>>) {
     let nodes = survey
         .flows()
         .iter()
@@ -30,7 +30,7 @@ pub(super) fn look(survey: &mut Survey, measure: &mut impl FnMut(&[Flow]) -> Opt
         if crowd.len() < CROWD {
             continue;
         }
-        match found(survey, &expected(survey, &known, nodes), crowd, measure) {
+        match find_bottleneck(survey, &expected(survey, &known, nodes), crowd, measure) {
             None => return,
             Some(None) => {}
             Some(Some(bottleneck)) => {
@@ -42,8 +42,9 @@ pub(super) fn look(survey: &mut Survey, measure: &mut impl FnMut(&[Flow]) -> Opt
     }
 }
 
-/// What flows get together by the bottlenecks that are known, each with what it has alone as its own channel. Capacities
-/// are sums of measured rates, so only what falls below all of those that are taken for one is a loss.
+/// The channels that predict what flows get together: the known bottlenecks, and one channel for each flow with its
+/// bandwidth alone. A bottleneck's capacity is a sum of measured rates, so it is reduced by the tolerance within which
+/// capacities count as equal: only rates below that are a loss.
 fn expected(survey: &Survey, known: &[Bottleneck], nodes: u32) -> Channels {
     let mut capacity: Vec<f64> = known.iter().map(|b| b.capacity * (1.0 - ALIKE)).collect();
     let mut ways = vec![Vec::new(); (nodes * nodes) as usize];
@@ -59,8 +60,8 @@ fn expected(survey: &Survey, known: &[Bottleneck], nodes: u32) -> Channels {
     Channels::from_ways(capacity, ways, nodes as usize)
 }
 
-/// The bottleneck behind a crowd's loss, if there is one; the outer `None` when time is up.
-fn found(
+/// The bottleneck behind a crowd's loss; `Some(None)` if there is no loss, `None` when time is up.
+fn find_bottleneck(
     survey: &Survey,
     expected: &Channels,
     mut crowd: Vec<usize>,
@@ -95,7 +96,7 @@ fn found(
     Some(Some(with_members(survey, expected, core, measure)?))
 }
 
-/// Adds all that lose beside flows known to cross it.
+/// Adds all flows that lose bandwidth beside flows known to cross the bottleneck.
 fn with_members(
     survey: &Survey,
     expected: &Channels,
@@ -109,7 +110,7 @@ fn with_members(
         let before = open.len();
         let mut unasked = Vec::new();
         for flow in open {
-            let Some(group) = beside(survey, &known, flow) else {
+            let Some(group) = probe_group(survey, &known, flow) else {
                 unasked.push(flow);
                 continue;
             };
@@ -121,7 +122,7 @@ fn with_members(
                 known.flows.insert(at, flow);
             }
         }
-        // Those who found no company before may find it among new members.
+        // Flows that could not be tested with the members so far may be testable with the new ones.
         if unasked.len() == before {
             return Some(known);
         }
@@ -129,8 +130,9 @@ fn with_members(
     }
 }
 
-/// A flow with as many of those who cross a bottleneck as fit through it, if it would then be too narrow.
-fn beside(survey: &Survey, bottleneck: &Bottleneck, flow: usize) -> Option<Vec<usize>> {
+/// A flow with as many members of a bottleneck as fit through it; `None` if the bottleneck would have room for all of
+/// them.
+fn probe_group(survey: &Survey, bottleneck: &Bottleneck, flow: usize) -> Option<Vec<usize>> {
     let width = |f: usize| survey.alone()[f].median;
     let (mut group, mut load) = (vec![flow], 0.0);
     for member in &bottleneck.flows {
@@ -144,8 +146,8 @@ fn beside(survey: &Survey, bottleneck: &Bottleneck, flow: usize) -> Option<Vec<u
     (load + width(flow) > bottleneck.capacity + 0.1 * narrowest).then_some(group)
 }
 
-/// Chooses as many flows as can run together: in turn `t`, first the flows of each node to the
-/// one `t + 1` further on, then others in pseudo-random order.
+/// Chooses as many flows as can run together. In turn `t`, first come the flows whose memory is `t + 1` nodes after
+/// their reader, then others in pseudo-random order.
 fn crowd(survey: &Survey, turn: u32, nodes: u32) -> Vec<usize> {
     let mut order: Vec<usize> = (0..survey.flows().len()).collect();
     let shift = turn + 1;
@@ -163,7 +165,7 @@ fn crowd(survey: &Survey, turn: u32, nodes: u32) -> Vec<usize> {
     crowd
 }
 
-/// Whether no bottleneck that is known already becomes too narrow.
+/// Whether a flow can join a crowd without exceeding a known bottleneck of many flows.
 fn fits(survey: &Survey, crowd: &[usize], flow: usize) -> bool {
     survey.wide.iter().filter(|b| b.flows.contains(&flow)).all(|b| {
         let inside = crowd.iter().filter(|f| b.flows.contains(f)).chain([&flow]);
@@ -171,7 +173,7 @@ fn fits(survey: &Survey, crowd: &[usize], flow: usize) -> bool {
     })
 }
 
-/// An order that differs from turn to turn (the finaliser of `SplitMix64`).
+/// A pseudo-random sort key that differs from turn to turn (the finaliser of `SplitMix64`).
 fn scattered(flow: u64, turn: u32) -> u64 {
     let mut mixed = (flow + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ (u64::from(turn) << 32);
     mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

@@ -224,7 +224,7 @@ impl Image {
                 file.hand_to(ordinal, counter, touch);
             }
             Event::OpenMp { ordinal, number } => self.record(ordinal).openmp = Some(number),
-            Event::Ticket {
+            Event::CounterUse {
                 instruction,
                 ordinal,
                 counter,

@@ -1,7 +1,7 @@
 //! The table of open connections, bounded in number.
 //!
-//! When it is full, a new connection evicts another one. Unauthenticated connections (no request with the token yet)
-//! are evicted before authenticated ones; among them those of the address with most of them, the oldest first.
+//! When the table is full, a new connection evicts another one. Connections without a request that had the token are
+//! evicted before authenticated ones; among them, the oldest connection of the address that has most of them.
 
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,18 +12,18 @@ use std::task::Waker;
 #[derive(Debug)]
 pub struct Connection {
     peer: IpAddr,
-    /// A request of it carried the token.
+    /// Whether one of its requests had the token.
     authenticated: AtomicBool,
-    /// A request was received completely since [`Connection::take_completed`] was last called.
+    /// Whether a request was received completely since the last call of [`Connection::take_completed`].
     request_completed: AtomicBool,
-    /// Evicted: the stream fails at its next poll.
+    /// Whether it was evicted: the stream then fails at its next poll.
     closed: AtomicBool,
-    /// Of the task that last polled the stream; woken by eviction.
+    /// Waker of the task that last polled the stream; eviction wakes it.
     waker: Mutex<Option<Waker>>,
 }
 
 impl Connection {
-    /// Records that a request was received completely; `authenticated`: it carried the token.
+    /// Records that a request was received completely; `authenticated` says whether it had the token.
     pub fn request_completed(&self, authenticated: bool) {
         self.request_completed.store(true, Ordering::Relaxed);
         self.authenticated.fetch_or(authenticated, Ordering::Relaxed);
@@ -34,7 +34,7 @@ impl Connection {
         self.request_completed.swap(false, Ordering::Relaxed)
     }
 
-    /// Whether the connection was evicted; registers the waker that eviction wakes.
+    /// Whether the connection was evicted; otherwise registers `waker` for eviction.
     pub fn poll_closed(&self, waker: &Waker) -> bool {
         *guarded(&self.waker) = Some(waker.clone());
         self.closed.load(Ordering::Acquire)
@@ -87,8 +87,8 @@ impl Connections {
     }
 }
 
-/// Index of the connection to evict: unauthenticated ones first; of these one of the address that has most of them,
-/// the oldest first.
+/// Index of the connection to evict: unauthenticated ones first, and of these the oldest one of the address that has
+/// most of them.
 fn evicted(connections: &[Arc<Connection>]) -> usize {
     let unauthenticated = |g: &&Arc<Connection>| !g.authenticated.load(Ordering::Relaxed);
     let unauthenticated_from = |peer: IpAddr| {

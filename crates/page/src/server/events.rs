@@ -1,4 +1,4 @@
-//! Server-sent events: the open page is notified of new documents and of live intervals.
+//! Server-sent events: notify the open page of new documents and of live intervals.
 
 use super::Site;
 use super::store::Snapshot;
@@ -16,13 +16,13 @@ const HEARTBEAT: Duration = Duration::from_millis(if cfg!(test) { 200 } else { 1
 /// State of one event stream.
 struct Listener {
     store: watch::Receiver<Snapshot>,
-    /// Generation and number of intervals sent last.
+    /// Generation and interval number that were sent last.
     told: (u64, u64),
     due: VecDeque<Event>,
     _permit: OwnedSemaphorePermit,
 }
 
-/// A stream that sends the current state, then each change; `None` if [`super::LISTENERS`] are open already.
+/// A stream that sends the current state, then each change; `None` if [`super::LISTENERS`] streams are open already.
 pub fn events(site: &Site) -> Option<Response> {
     let mut listener = Listener {
         store: site.store.watch(),
@@ -69,7 +69,7 @@ impl Listener {
     }
 }
 
-/// The data is JSON, so that a carriage return, which events cannot carry, is only space.
+/// An event. Its data is JSON, in which a carriage return is only white space: events cannot contain one.
 fn event(name: &str, data: &str) -> Event {
     Event::default().event(name).data(data.replace('\r', " "))
 }

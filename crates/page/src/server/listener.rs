@@ -14,14 +14,14 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::{Instant, Sleep, sleep};
 
-/// Largest number of open connections; accepting one more evicts another.
+/// Largest number of open connections; one more evicts another.
 pub const MOST: usize = 128;
-/// Time for a first request to be whole.
+/// Time limit for the first request to be received completely.
 const FIRST: Duration = Duration::from_millis(if cfg!(test) { 1_000 } else { 2_000 });
-/// A connection that took nothing from us for so long is closed: one that idles, sends a later request word by word, or
-/// does not read. Longer than the time between two heartbeats of events, and time to make a document.
+/// A connection to which nothing was sent for this long is closed: one that idles, sends a later request very slowly,
+/// or does not read. Longer than the interval of event heartbeats, and than the time to make a document.
 const IDLE: Duration = Duration::from_millis(if cfg!(test) { 1_500 } else { 30_000 });
-/// Delay before `accept` is tried again after it failed (no descriptor left, for example).
+/// Delay before `accept` is tried again after a failure (for example, when no descriptor is left).
 const NO_ROOM: Duration = Duration::from_millis(100);
 
 /// Accepts every connection, evicting another one when [`MOST`] are open.
@@ -69,8 +69,8 @@ impl Connected<IncomingStream<'_, BoundedListener>> for Client {
     }
 }
 
-/// A stream that fails with `TimedOut` when nothing was sent on it for [`IDLE`] ([`FIRST`] before the first request is
-/// complete), and with `ConnectionAborted` when it is evicted.
+/// A stream that fails with `TimedOut` if nothing was sent on it for [`IDLE`] ([`FIRST`] until the first request is
+/// complete), and with `ConnectionAborted` if it is evicted.
 pub struct TimedStream {
     stream: TcpStream,
     until: Pin<Box<Sleep>>,

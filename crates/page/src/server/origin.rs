@@ -1,16 +1,16 @@
 //! Accepts requests by their `Host`, `Origin` and `Sec-Fetch-Site` headers.
 //!
-//! The token keeps other users of the host out. These checks keep other web pages in the same browser from using the
-//! server should they learn its address: a host name that resolves here (DNS rebinding) is refused, and so is a request
-//! that the browser marks as cross-site.
+//! The token keeps other users of the host out. These checks prevent other web pages in the same browser from using the
+//! server if they learn its address: requests with another host name that resolves to this server (DNS rebinding), and
+//! requests that the browser marks as cross-site, are refused.
 
 use axum::http::{HeaderMap, Uri, header};
 use std::net::{IpAddr, SocketAddr};
 
-/// The address and port that `Host` and `Origin` must name.
+/// The address and port that the headers `Host` and `Origin` must name.
 pub struct OriginPolicy {
     port: u16,
-    /// `None`: any address of this host.
+    /// The address; `None` permits any address of this host.
     address: Option<IpAddr>,
 }
 
@@ -23,7 +23,7 @@ impl OriginPolicy {
         }
     }
 
-    /// Whether `Host` names this server, and `Origin` and `Sec-Fetch-Site`, where present, are its own page's or none.
+    /// Whether `Host` names this server, and `Origin` and `Sec-Fetch-Site`, if present, name its own page or no page.
     pub fn admits(&self, uri: &Uri, headers: &HeaderMap) -> bool {
         let Some(host) = only(headers, header::HOST).filter(|host| self.is_ours(host)) else {
             return false;
@@ -66,7 +66,7 @@ impl OriginPolicy {
     }
 }
 
-/// A header's value if the header is there exactly once.
+/// The value of a header that is present exactly once.
 fn only(headers: &HeaderMap, name: impl header::AsHeaderName) -> Option<&str> {
     let mut values = headers.get_all(name).iter();
     let value = values.next()?.to_str().ok()?;

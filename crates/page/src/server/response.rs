@@ -10,7 +10,7 @@ use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use std::sync::Arc;
 
-/// Longest document name, bytes.
+/// Largest length of a document name, bytes.
 const LONGEST: usize = 64;
 /// The page's title until its script has loaded the session.
 const TITLE: &str = "placement";
@@ -30,14 +30,14 @@ const HEADERS: [(&str, &str); 7] = [
     ("x-frame-options", "DENY"),
 ];
 
-/// Handles every request. Requests without the token or with a foreign host or origin get 404 whatever they ask for, and
-/// the connection is closed after any error.
+/// Handles every request. A request without the token, or with a foreign host or origin, gets status 404 for any path.
+/// Every error closes the connection.
 pub async fn respond(
     State(site): State<Arc<Site>>,
     ConnectInfo(Client(connection)): ConnectInfo<Client>,
     request: Request,
 ) -> Response {
-    // A body, which nothing here has a use for, is not read.
+    // The body is not read, because no request needs one.
     let (request, _) = request.into_parts();
     let name = entered(&site, &request);
     connection.request_completed(name.is_some());
@@ -58,7 +58,7 @@ pub async fn respond(
     response
 }
 
-/// The name of the requested document, if the token is right and host and origin are ours.
+/// The name of the requested document, if the token is correct, and host and origin are this server's.
 fn entered<'a>(site: &Site, request: &'a Parts) -> Option<&'a str> {
     let path = request.uri.path().strip_prefix('/')?;
     let (token, name) = path.as_bytes().split_at_checked(Token::DIGITS)?;
@@ -95,7 +95,7 @@ fn has_body(headers: &HeaderMap) -> bool {
     headers.contains_key(header::TRANSFER_ENCODING) || length.is_some_and(|l| l.as_bytes() != b"0")
 }
 
-/// Documents may take a while to make, so this happens on the blocking pool.
+/// Making a document may take long, so it runs on the blocking pool.
 async fn document(site: &Site, name: String) -> Response {
     let snapshot = site.store.snapshot();
     let kind = if name.ends_with(".json") {

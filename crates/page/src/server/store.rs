@@ -4,17 +4,17 @@ use crate::Documents;
 use std::sync::Arc;
 use tokio::sync::watch;
 
-/// Holds the current documents until they are replaced; clones share them.
+/// Holds the current documents until they are replaced; clones share the same documents.
 #[derive(Clone)]
 pub struct DocumentStore(watch::Sender<Snapshot>);
 
-/// The documents at one time.
+/// The documents at a point in time.
 #[derive(Clone)]
 pub(super) struct Snapshot {
-    /// Grows with every change of the documents.
+    /// Incremented when the documents are replaced.
     pub generation: u64,
     pub documents: Arc<dyn Documents>,
-    /// The last interval of a live session (JSON), and how many there were so far.
+    /// The last interval of a live session (JSON), and the number of intervals so far.
     pub interval: Option<(u64, Arc<str>)>,
 }
 
@@ -35,7 +35,8 @@ impl DocumentStore {
         self.0.borrow().generation
     }
 
-    /// Replaces the documents and increments the generation. Readers of the old ones keep them until they are done.
+    /// Replaces the documents, and increments the generation. Readers of the old documents keep these until they are
+    /// done.
     pub fn replace(&self, documents: Arc<dyn Documents>) {
         self.0.send_modify(|snapshot| {
             snapshot.generation += 1;
@@ -43,7 +44,7 @@ impl DocumentStore {
         });
     }
 
-    /// Publishes an interval of a live session, one JSON document. A subscriber that is slow misses all but the last.
+    /// Publishes an interval of a live session, one JSON document. A slow subscriber gets only the last one.
     pub fn interval(&self, line: &str) {
         self.0.send_modify(|snapshot| {
             let before = snapshot.interval.as_ref().map_or(0, |(count, _)| *count);

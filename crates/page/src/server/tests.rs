@@ -1,4 +1,4 @@
-//! Strangers at the door: raw sockets against the real server. Its patience is short here.
+//! Hostile and unusual requests, sent through raw sockets to a real server with short timeouts.
 
 use super::{DocumentStore, LISTENERS, Server};
 use crate::Documents;
@@ -61,10 +61,11 @@ impl Served {
         format!("{method} /{token}/{name} HTTP/1.1\r\nHost: {address}\r\n{more}\r\n")
     }
 
-    /// The first answer to these bytes: status, and everything until the connection ends or the body does.
+    /// Sends these bytes, and reads the first response: status, and everything up to the end of the body or of the
+    /// connection.
     fn answer(&self, bytes: &[u8]) -> Answer {
         let mut stream = self.connect();
-        // A server that has heard enough closes: that we had more to say is no matter.
+        // The server may close the connection before it has read everything; the error is ignored.
         let _ = stream.write_all(bytes);
         Answer::read(&mut stream)
     }
@@ -79,7 +80,7 @@ impl Served {
 }
 
 struct Answer {
-    /// 0: the connection ended without one.
+    /// 0 if the connection ended without a response.
     status: u16,
     head: String,
     body: Vec<u8>,
@@ -354,7 +355,7 @@ fn who_speaks_word_by_word_or_not_at_all_is_hung_up_on() {
     assert!(hung_up(&mut idle));
 }
 
-/// Reads until the text is there.
+/// Reads until this text was received.
 fn await_text(stream: &mut TcpStream, text: &str) -> String {
     let (mut seen, mut bytes) = (String::new(), [0; 4096]);
     while !seen.contains(text) {
@@ -381,7 +382,7 @@ fn events_tell_of_each_change_and_keep_the_connection_alive() {
         first.contains("event: session\ndata: {\"generation\":1}"),
         "{first}"
     );
-    // Beyond the patience of an idle connection.
+    // Longer than the timeout of an idle connection.
     (0..12).for_each(|_| drop(await_text(&mut stream, ":")));
     served.store.replace(documents(2));
     let second = await_text(&mut stream, "id: 2\n");

@@ -9,21 +9,21 @@ use std::io::{self, Read};
 pub struct Token([u8; 16]);
 
 impl Token {
-    /// Digits of its text.
+    /// Number of hexadecimal digits of a token.
     pub(super) const DIGITS: usize = 32;
 
-    /// Random bits that cannot be guessed.
+    /// A token of random bits that cannot be guessed.
     ///
     /// # Errors
-    /// The kernel has none.
+    /// If the kernel provides none.
     pub fn random() -> io::Result<Self> {
         let mut bits = [0; 16];
         File::open("/dev/urandom")?.read_exact(&mut bits)?;
         Ok(Self(bits))
     }
 
-    /// Whether a text is this token's. It takes as long for every text of the right length: time must not tell how
-    /// much of one is right.
+    /// Whether a text is this token. Takes constant time for texts of the right length, so that the time does not
+    /// reveal how much of a text is correct.
     pub(super) fn is(&self, text: &[u8]) -> bool {
         let own = self.to_string();
         let differing = own.bytes().zip(text).fold(0, |all, (a, b)| all | (a ^ b));

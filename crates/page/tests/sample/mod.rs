@@ -1,4 +1,4 @@
-//! Views of made-up programs: objects that may interleave, pages with any accesses, any machine.
+//! Views of generated programs: objects that may interleave, pages with any accesses, any machine.
 #![allow(dead_code, reason = "not every test needs all of it")]
 
 use nodewise_advise::advise;
@@ -17,19 +17,19 @@ pub struct Sample {
     pub machine: Machine,
 }
 
-/// What a view was made from, beside it.
+/// A view with the data that it was made from.
 pub struct Made {
     pub view: View,
     pub histogram: Histogram,
     pub affinity: Affinity,
     pub mappings: Vec<Mapping>,
     pub report: Report,
-    /// What making the view took.
+    /// Time to make the view, seconds.
     pub seconds: f64,
 }
 
 impl Sample {
-    /// Rows say everything else: as many objects, threads and slices as they name.
+    /// A sample whose numbers of objects, threads and slices follow from the rows.
     pub fn new(machine: Machine, rows: Vec<Access>) -> Self {
         let most = |of: fn(&Access) -> u32| rows.iter().map(of).max().unwrap_or(0);
         let object = |id: u32| Object {
@@ -140,7 +140,7 @@ impl Sample {
     }
 }
 
-/// Nodes of two CPUs, equally far from each other.
+/// A machine with two CPUs per node, and equal distances between nodes.
 pub fn machine(nodes: u32) -> Machine {
     let node = |n: u32| Node {
         os_index: n,
@@ -173,7 +173,7 @@ pub fn machine(nodes: u32) -> Machine {
     }
 }
 
-/// Facts and columns, as `web/src/packed.ts` reads them.
+/// Header keys and columns, as `web/src/packed.ts` reads them.
 pub struct Packed {
     pub facts: serde_json::Value,
     body: Vec<u8>,
@@ -215,7 +215,7 @@ impl Packed {
     }
 }
 
-/// A column over all tiles or details of a level.
+/// A column, concatenated over all tiles or details of a level.
 pub fn level(view: &View, kind: &str, level: u32, column: &str) -> Vec<f64> {
     let tiles = 0..view.tiles(level);
     tiles

@@ -36,7 +36,7 @@ struct Calibration {
     lines: u64,
 }
 
-/// Each as `[min, typical, max]`.
+/// Each parameter as `[min, typical, max]`.
 #[derive(Serialize)]
 struct Parameters {
     parallelism: [f64; 3],
@@ -85,7 +85,7 @@ struct Policy<'a> {
     moves: Vec<Move>,
 }
 
-/// With one uncertain quantity at an end of its range, the others typical.
+/// Cost with one uncertain quantity at an end of its range, and the others at their typical values.
 #[derive(Serialize)]
 struct ScenarioCost {
     varied: &'static str,
@@ -94,7 +94,7 @@ struct ScenarioCost {
     speedup: f64,
 }
 
-/// Of one page, at the end of a slice.
+/// A move of one page, at the end of a slice.
 #[derive(Serialize)]
 struct Move {
     slice: u32,
@@ -111,7 +111,7 @@ struct Slice {
     migrations: u64,
 }
 
-/// Over the objects that maps reach, as the lab counts.
+/// Figures over the objects that maps can place, as the lab counts them.
 #[derive(Serialize)]
 struct Mapped<'a> {
     accesses: &'a [Vec<u64>],
@@ -282,7 +282,7 @@ fn policy<'a>(p: &'a Prediction, all: &[Scenario]) -> Policy<'a> {
         migrations: ledger.migrations,
         ping_pongs: ledger.ping_pongs,
         multiple: ledger.multiple,
-        // Nothing moved, so nothing moved wrongly; else only exact counts know.
+        // Without moves there are no incorrect ones; otherwise only exact counts show how many there are.
         incorrect: ledger.incorrect.or((ledger.migrations == 0).then_some(0)),
         migration_seconds: moved.seconds,
         messages: ledger.messages,

@@ -5,12 +5,12 @@ use crate::Selected;
 use anyhow::bail;
 use nodewise_simulation::{Moving, Parameters};
 
-/// Policies that move pages, made anew for each pass.
+/// Creates the policies of a comparison that move pages, anew for each pass.
 pub struct Movers<'a> {
     pub limits: &'a Limits,
-    /// The one policy that moves pages is to be drawn.
+    /// Whether to draw the only policy that moves pages.
     pub drawn: bool,
-    /// Every move is to be listed.
+    /// Whether to list every move.
     pub listed: bool,
     pub selected: &'a Selected,
     pub list: &'a Split,

@@ -1,4 +1,4 @@
-//! Policies that move pages while the program runs: `balance:P`, and `replay` of what was moved.
+//! Policies that move pages while the program runs: `balance:P`, and `replay`, which repeats the recorded moves.
 
 use crate::Selected;
 use anyhow::bail;
@@ -6,26 +6,26 @@ use nodewise_control::Settings;
 use nodewise_placement::migration::{BALANCE, MIGRATION_POLICIES, migration_policy};
 use nodewise_simulation::{Moving, Parameters, migration_seconds_per_gb};
 
-/// What holds for all of them.
+/// Parameters of all policies that move pages.
 #[derive(Clone, Debug)]
 pub struct Limits {
-    /// Where pages are before any moves, and the baseline of speed-ups: a page policy.
+    /// The page policy for the initial placement of pages, which is also the baseline of speed-ups.
     pub start: String,
     /// Number of slices between decisions.
     pub interval: u32,
-    /// Intervals after which counts are halved; 0 never.
+    /// Number of intervals after which counts are halved; 0 for never.
     pub half_life: u32,
     /// Largest share of the run time that moving pages may take.
     pub budget: f64,
-    /// Seconds per 10⁹ bytes moved, added to the time of the copy.
+    /// Time per 10⁹ bytes moved, in seconds, in addition to the time of the copy.
     pub migration_cost: f64,
-    /// Intervals that a page stays after a move, twice as many after each further one.
+    /// Cooldown of a page after its first move, in intervals; each further move doubles it (exponential back-off).
     pub cooldown: u32,
-    /// Accesses from which on a page is judged.
+    /// Number of accesses from which a page is judged.
     pub minimum_samples: u32,
 }
 
-/// A list of policies, those that move pages apart.
+/// A list of policies, divided into page policies and policies that move pages.
 #[derive(Default)]
 pub struct Split {
     /// Comma-separated page policies; empty if there are none.
@@ -34,7 +34,7 @@ pub struct Split {
     pub moving: Vec<String>,
 }
 
-/// Tells page policies from those that move pages; `balance:all` is every one of those.
+/// Divides a list into page policies and policies that move pages; `balance:all` stands for all of the latter.
 pub fn split(list: &str) -> Split {
     let (moving, pages): (Vec<&str>, Vec<&str>) = list
         .split(',')
@@ -62,7 +62,7 @@ pub fn split(list: &str) -> Split {
 }
 
 impl Default for Limits {
-    /// The limits that `simulate` has where nothing else is asked for.
+    /// The default limits of `simulate`.
     fn default() -> Self {
         let settings = Settings::default();
         Self {
@@ -78,7 +78,7 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// The policy that a text names, starting from the first mapping.
+    /// The policy with this name, which starts from the first mapping.
     pub fn moving(&self, text: &str, selected: &Selected, parameters: &Parameters) -> anyhow::Result<Moving> {
         if text == "replay" {
             let migrations = &selected.profile().migrations;
@@ -96,7 +96,7 @@ impl Limits {
         Ok(moving)
     }
 
-    /// For the controller of a policy.
+    /// The settings of the controller of a policy.
     pub fn settings(&self, selected: &Selected, parameters: &Parameters) -> Settings {
         Settings {
             budget: self.budget,

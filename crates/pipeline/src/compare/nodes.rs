@@ -10,14 +10,14 @@ use nodewise_report::{plural, table};
 use nodewise_simulation::{Choice, Simulation, Spread, simulate_on};
 use serde::Serialize;
 
-/// The dynamic memory migration of AsymSched: Carrefour's (its reference 12).
+/// AsymSched's dynamic memory migration: that of Carrefour (its reference 12).
 pub const DYNAMIC: &str = "balance:carrefour";
-/// Random starts of it.
+/// Number of random starts of [`DYNAMIC`].
 pub const STARTS: u64 = 8;
 
-/// What choosing nodes is worth.
+/// The effect of the choice of nodes on each policy.
 pub struct NodeChoices {
-    /// Threads on each virtual node.
+    /// Number of threads on each virtual node.
     sizes: Vec<u32>,
     of: usize,
     possible: f64,
@@ -26,30 +26,30 @@ pub struct NodeChoices {
     slices_together: usize,
     resident_bytes: u64,
     choices: Vec<(Choice, Places)>,
-    /// The node of each virtual node, placement by placement.
+    /// For each placement, the real node of each virtual node.
     all: Vec<Vec<NodeId>>,
     dynamic: Option<Dynamic>,
 }
 
-/// Nodes of the fastest and the slowest placement, and of the one that bandwidth alone chooses.
+/// The nodes of the fastest placement, of the slowest one, and of the one that bandwidth alone selects.
 struct Places {
     best: Vec<NodeId>,
     worst: Vec<NodeId>,
     by_bandwidth: (Vec<NodeId>, usize),
 }
 
-/// Only pages move, from where they are first touched, with threads on nodes by chance.
+/// Results if only pages move, from their first-touch nodes, with threads on random nodes.
 struct Dynamic {
     start: String,
     seconds: Vec<f64>,
     latency_ns: Vec<f64>,
-    /// The same on the best nodes.
+    /// Time (s) and latency (ns) on the best nodes.
     on_best: (f64, f64),
-    /// The same on those that bandwidth alone chooses: what AsymSched comes to.
+    /// Time and latency on the nodes that bandwidth alone selects, as AsymSched does.
     by_bandwidth: (f64, f64),
 }
 
-/// Ranks all placements for each policy, then predicts each on its best.
+/// Ranks all placements for each policy, then predicts each policy on its best placement.
 pub fn together(
     asym: &Asym,
     movers: &Movers<'_>,
@@ -76,7 +76,7 @@ pub fn together(
     ))
 }
 
-/// As many runs as starts, and one on the best nodes, in one pass.
+/// Simulates [`DYNAMIC`] in one pass: on the best nodes, on those that bandwidth alone selects, and from random starts.
 fn dynamic(
     asym: &Asym,
     movers: &Movers<'_>,
@@ -200,7 +200,7 @@ impl NodeChoices {
     }
 }
 
-/// Titles of the columns: between these of the first and the last, times and latencies over placements.
+/// The titles of the columns: `first` and `last` enclose times and latencies over placements.
 pub fn header(first: [&str; 2], last: &[&str]) -> Row {
     let spreads = ["seconds", "best", "worst", "latency", "best", "worst"];
     let all = first.iter().chain(&spreads).chain(last);
@@ -215,18 +215,18 @@ pub fn list(nodes: &[NodeId]) -> String {
         .join(" ")
 }
 
-/// To a whole number; a little less than nothing is nothing, not minus nothing.
+/// Rounds to a whole number; small negative values become 0, not -0.
 fn rounded(x: f64) -> f64 {
     x.round() + 0.0
 }
 
-/// How much faster, in per cent, than the mean.
+/// How much faster than the mean, in per cent.
 pub fn faster(mean: f64, seconds: f64) -> String {
     let ratio = if seconds > 0.0 { mean / seconds } else { 1.0 };
     format!("{:+.1} %", rounded(1000.0 * (ratio - 1.0)) / 10.0)
 }
 
-/// How much slower, in nanoseconds, than the mean.
+/// How much slower than the mean, in nanoseconds.
 pub fn difference(mean: f64, latency_ns: f64) -> String {
     format!("{:+.0} ns", rounded(latency_ns - mean))
 }
@@ -280,7 +280,7 @@ impl Dynamic {
     }
 }
 
-/// `choice` of `simulate --json`: its keys are described in `docs/model.md`.
+/// The key `choice` of `simulate --json`; its keys are described in `docs/model.md`.
 #[derive(Serialize)]
 pub struct Json {
     nodes: usize,

@@ -1,5 +1,5 @@
 //! `simulate --move-threads`: programs whose threads and pages are moved while they run, by the decision code of
-//! `balance --move-threads`, from nodes by chance (AsymSched, Figures 4 to 7).
+//! `balance --move-threads`, starting from random nodes (AsymSched, Figures 4 to 7).
 
 mod json;
 mod text;
@@ -15,27 +15,27 @@ use nodewise_placement::migration_policy;
 use nodewise_simulation::online::{self, Limits, Moves, Outcome, Timeline};
 use nodewise_simulation::{DisjointPlacements, Parameters, Places, random_placement, simulate};
 
-/// From where, and for how long.
+/// The starts and the duration of runs.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Starts {
-    /// Runs from random nodes.
+    /// Number of runs from random nodes.
     pub count: u64,
-    /// Least length of a run on the mean static placement, seconds.
+    /// Smallest duration of a run on the mean static placement, seconds.
     pub least_s: f64,
-    /// Lines from memory a microsecond from which on pages are moved dynamically.
+    /// Rate, in cache lines from memory per microsecond, from which pages are moved dynamically.
     pub least_rate: f64,
     /// Time between decisions, seconds.
     pub period_s: f64,
 }
 
-/// Static placements of all programs, and runs from random ones.
+/// Results of static placements of all programs, and of runs that start from random ones.
 pub struct Online {
     machine: Machine,
     starts: Starts,
     policy: String,
     seconds_per_gb: f64,
     programs: Vec<About>,
-    /// How often each program's body is run.
+    /// Number of times that each program's body is repeated.
     repeated: Vec<f64>,
     possible: f64,
     placements: Vec<Places>,
@@ -43,7 +43,7 @@ pub struct Online {
     from: Vec<Places>,
     pages: Vec<Outcome>,
     threads: Vec<Outcome>,
-    /// What policies note about their mappings.
+    /// Remarks of policies on their mappings.
     pub notes: Vec<String>,
 }
 
@@ -94,7 +94,7 @@ pub(super) fn predict(question: &Question, machine: &str, starts: &Starts) -> an
     })
 }
 
-/// The policy that moves pages: the one of the list, Carrefour's where `all` are asked for.
+/// The policy that moves pages: the only one in the list, or Carrefour's for `all`.
 fn page_policy(list: &str) -> anyhow::Result<String> {
     if list == "all" {
         return Ok(DYNAMIC.to_owned());
@@ -107,7 +107,7 @@ fn page_policy(list: &str) -> anyhow::Result<String> {
     }
 }
 
-/// Static placements: of one program every order of its nodes, of several every set for each.
+/// The static placements: for a single program every assignment of its nodes, for several every set of nodes for each.
 fn placements(machine: &Machine, opened: &[(Program, Vec<u32>)]) -> anyhow::Result<DisjointPlacements> {
     let [(program, _)] = opened else {
         return several::places(machine, opened);
@@ -122,7 +122,7 @@ fn placements(machine: &Machine, opened: &[(Program, Vec<u32>)]) -> anyhow::Resu
     })
 }
 
-/// Random places to start from.
+/// Random placements to start from.
 fn from(machine: &Machine, programs: &[Program], count: u64) -> Vec<Places> {
     let nodes: Vec<NodeId> = machine.cpu_nodes().collect();
     let sizes: Vec<Vec<u32>> = programs.iter().map(|p| p.about.threads.sizes.clone()).collect();
@@ -161,12 +161,12 @@ impl Online {
         json::OnMachine::new(self)
     }
 
-    /// Seconds of one program, run by run.
+    /// Times of one program, run by run, seconds.
     fn seconds(outcomes: &[Outcome], program: usize) -> Vec<f64> {
         outcomes.iter().map(|o| o.programs[program].seconds).collect()
     }
 
-    /// Latency of one program, run by run, nanoseconds.
+    /// Latencies of one program, run by run, nanoseconds.
     fn latency_ns(outcomes: &[Outcome], program: usize) -> Vec<f64> {
         outcomes.iter().map(|o| o.programs[program].latency_ns).collect()
     }

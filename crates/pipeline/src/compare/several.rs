@@ -6,7 +6,7 @@ mod text;
 use super::movers::Movers;
 use super::nodes::{DYNAMIC, STARTS};
 use super::{Question, moving};
-use crate::asym::{ASYM, DRAWN, MOST, dealt};
+use crate::asym::{ASYM, DRAWN, MOST, assign_virtual_nodes};
 use crate::{Selected, Selection};
 use anyhow::{Context as _, bail};
 use nodewise_analysis::measure;
@@ -20,9 +20,9 @@ use nodewise_simulation::{
 };
 use std::path::{Path, PathBuf};
 
-/// Phases that are solved beside one another, about: some seconds.
+/// Approximate number of phases that are solved in total; takes some seconds.
 const SOLVED: usize = 1_500_000;
-/// Times that each is solved until times agree, about.
+/// Approximate number of iterations until the times of programs that run at once are consistent.
 const ROUNDS: usize = 3;
 
 /// Several programs at once, on one machine.
@@ -35,35 +35,36 @@ pub struct Together {
     slices_together: usize,
     policies: Vec<Policy>,
     dynamic: Option<Dynamic>,
-    /// What policies note about their mappings.
+    /// Remarks of policies on their mappings.
     pub notes: Vec<String>,
 }
 
-/// One of the programs.
+/// A description of one program.
 pub(super) struct About {
     pub profile: String,
     pub program: String,
     pub threads: VirtualNodes,
     pub resident_bytes: u64,
-    /// Accesses to other nodes a second, alone, from where pages start: its cluster's weight is their logarithm.
+    /// Rate of accesses to other nodes if the program runs alone with the initial placement of pages, 1/s. The
+    /// logarithm of this rate is the weight of the program's cluster.
     remote_per_second: f64,
 }
 
-/// One policy: all programs on every placement.
+/// The results of one policy, with all programs on every placement.
 struct Policy {
     name: String,
     /// Predictions of each program, `[placement][program]`.
     outcomes: Vec<Vec<simulation::ProgramPrediction>>,
-    /// Where the programs are fastest together, and slowest; by place among the placements.
+    /// Indices of the placements with the best and the worst overall speed.
     best: usize,
     worst: usize,
-    /// Of the highest weighted bandwidth.
+    /// Index of the placement with the highest weighted bandwidth.
     by_bandwidth: usize,
-    /// By placement: the geometric mean, over programs, of how much faster each is than on average.
+    /// For each placement, the geometric mean over programs of each program's speed relative to its average.
     speed: Vec<f64>,
 }
 
-/// Only pages move, with programs on nodes by chance; and on the nodes of the highest weighted bandwidth.
+/// Results if only pages move, with programs on random nodes, and on the nodes of the highest weighted bandwidth.
 struct Dynamic {
     start: String,
     /// Predictions of each program, `[draw][program]`.
@@ -76,7 +77,7 @@ pub(super) struct Program {
     pub about: About,
     pub selected: Selected,
     pub mappings: Vec<Mapping>,
-    /// What policies note about them.
+    /// Remarks of policies on the mappings.
     pub notes: Vec<String>,
 }
 
@@ -116,7 +117,7 @@ pub(super) fn predict(question: &Question, machine: &str) -> anyhow::Result<Toge
     })
 }
 
-/// All programs with the number of each thread, not yet on virtual nodes.
+/// Opens all programs, with the number of each thread; they are not on virtual nodes yet.
 pub(super) fn open(question: &Question, machine: &str) -> anyhow::Result<Vec<(Program, Vec<u32>)>> {
     let first = question.selection.profile.iter();
     let folders: Vec<&PathBuf> = first.chain(&question.more).collect();
@@ -127,7 +128,7 @@ pub(super) fn open(question: &Question, machine: &str) -> anyhow::Result<Vec<(Pr
     opened.collect()
 }
 
-/// Every way to put the programs on nodes of their own.
+/// All ways to put the programs on disjoint sets of nodes, or a sample of them.
 pub(super) fn places(
     machine: &Machine,
     opened: &[(Program, Vec<u32>)],
@@ -153,7 +154,7 @@ pub(super) fn places(
     Ok(apart)
 }
 
-/// Where AsymSched puts them: each program a cluster, of its own weight.
+/// The placement that AsymSched selects: each program is a cluster with its own weight.
 fn by_bandwidth(machine: &Machine, programs: &[Program]) -> anyhow::Result<Places> {
     let cluster = |(at, p): (usize, &Program)| Cluster {
         application: at as u32,
@@ -174,7 +175,7 @@ fn by_bandwidth(machine: &Machine, programs: &[Program]) -> anyhow::Result<Place
 }
 
 impl Program {
-    /// With the number of each thread; not yet on virtual nodes.
+    /// Opens a program, with the number of each thread; it is not on virtual nodes yet.
     fn open(
         question: &Question,
         machine: &str,
@@ -200,7 +201,7 @@ impl Program {
                 folder.display()
             );
         }
-        let (groups, threads) = dealt(&selected, count)?;
+        let (groups, threads) = assign_virtual_nodes(&selected, count)?;
         let about = About {
             profile: selected.reader.folder().display().to_string(),
             program: selected.profile().program().to_owned(),
@@ -217,7 +218,7 @@ impl Program {
         Ok((program, groups))
     }
 
-    /// Puts it on virtual nodes, which these are an example of.
+    /// Puts the program on virtual nodes; `nodes` are an example of real nodes for these.
     pub fn enter(&mut self, groups: &[u32], nodes: &[NodeId], policies: &str) -> anyhow::Result<()> {
         let (selected, of) = (&mut self.selected, &self.about.threads.of);
         selected.machine = VirtualNodes::machine(&selected.machine, nodes);
@@ -226,7 +227,7 @@ impl Program {
         Ok(())
     }
 
-    /// Accesses to other nodes, from where pages start.
+    /// Number of accesses to other nodes with the initial placement of pages.
     fn remote(&self) -> f64 {
         let (s, start) = (&self.selected, &self.mappings[0].nodes);
         let found = measure(
@@ -246,13 +247,13 @@ impl Program {
     }
 }
 
-/// All of them, on one machine.
+/// The inputs of all runs on one machine.
 struct Runs<'a> {
     question: &'a Question,
     list: &'a moving::Split,
     parameters: &'a Parameters,
     machine: &'a Machine,
-    /// Phases that a program may have, about.
+    /// Approximate number of phases that a program may have.
     solved: usize,
 }
 
@@ -264,7 +265,8 @@ impl Runs<'_> {
         }
     }
 
-    /// Each program under every policy of the list; what moves pages decides as on these nodes.
+    /// The phases of each program under every policy of the list; policies that move pages decide as on the nodes
+    /// `places`.
     fn all_phases(&self, programs: &[Program], places: &Places) -> anyhow::Result<Vec<ProgramPhases>> {
         let each = programs.iter().zip(places).map(|(program, nodes)| {
             let movers = self.movers(program).all()?;
@@ -318,7 +320,7 @@ impl Runs<'_> {
         simulation::at_once(self.machine, all_phases, &runs, self.afterwards())
     }
 
-    /// How much of its accesses each program alone makes to other nodes.
+    /// Sets each program's rate of accesses to other nodes if it runs alone.
     fn weigh(&self, programs: &mut [Program], all_phases: &[ProgramPhases], places: &Places) {
         for ((program, program_phases), nodes) in programs.iter_mut().zip(all_phases).zip(places) {
             let alone = self.at_once(std::slice::from_ref(program_phases), &[(0, &vec![nodes.clone()])]);
@@ -326,7 +328,7 @@ impl Runs<'_> {
         }
     }
 
-    /// Every policy on every placement.
+    /// Predicts every policy on every placement.
     fn every(
         &self,
         all_phases: &[ProgramPhases],
@@ -345,7 +347,7 @@ impl Runs<'_> {
             .collect()
     }
 
-    /// Runs from nodes by chance, and one on those of the highest bandwidth.
+    /// Simulates [`DYNAMIC`] from random nodes, and once on the nodes of the highest bandwidth.
     fn dynamic(
         &self,
         programs: &[Program],
@@ -424,12 +426,12 @@ impl Policy {
         }
     }
 
-    /// One program's seconds, by placement.
+    /// Times of one program, by placement, seconds.
     fn seconds(&self, program: usize) -> Vec<f64> {
         self.outcomes.iter().map(|o| o[program].seconds).collect()
     }
 
-    /// One program's latency, by placement.
+    /// Latencies of one program, by placement, nanoseconds.
     fn latency_ns(&self, program: usize) -> Vec<f64> {
         self.outcomes.iter().map(|o| o[program].latency_ns).collect()
     }

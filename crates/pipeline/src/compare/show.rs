@@ -1,4 +1,4 @@
-//! `simulate --svg`: pages through time under the policy that moves them.
+//! `simulate --svg`: pages over time under the policy that moves them.
 
 use super::table::significant;
 use crate::Selected;
@@ -8,7 +8,7 @@ use nodewise_profile::Migration;
 use nodewise_report::{PageShow, page_show, percent};
 use nodewise_simulation::Simulation;
 
-/// The picture of the one policy that moves pages; under `asym` on the nodes it is predicted on.
+/// The picture of the only policy that moves pages; under `asym`, on the nodes for which it is predicted.
 pub fn draw(machine: &Machine, selected: &Selected, start: &Mapping, simulation: &Simulation) -> String {
     let found = simulation
         .predictions

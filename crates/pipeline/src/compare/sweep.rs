@@ -1,4 +1,4 @@
-//! A sweep of the parameters of a policy that moves pages: one parameter at a time, all others as chosen.
+//! A sweep over the parameters of a policy that moves pages: one parameter varies, all others have their chosen values.
 
 use super::moving::Limits;
 use super::table::significant;
@@ -8,7 +8,7 @@ use nodewise_report::{SweepPoint, table};
 use nodewise_simulation::{Moving, Parameters, Prediction, Simulation, simulate_moving};
 use serde::Serialize;
 
-/// What a parameter is tried at; its value as chosen comes on top.
+/// The values that are tried for each parameter, in addition to its chosen value.
 const KNOBS: &[(&str, &[&str])] = &[
     ("threshold", &["1", "1.25", "1.5", "2", "2.5", "3", "4", "6"]),
     ("window", &["0", "1", "2", "4", "8", "16", "32"]),
@@ -23,10 +23,10 @@ const KNOBS: &[(&str, &[&str])] = &[
 const HALF_LIVES: [u32; 6] = [0, 1, 2, 4, 8, 16];
 const INTERVALS: [u32; 5] = [1, 2, 4, 8, 16];
 const COOLDOWNS: [u32; 5] = [0, 1, 2, 4, 8];
-/// What `KNOBS` call a parameter that is written without its name: `mixed:0.9`.
+/// The name in `KNOBS` of the parameter that is written without its name: `mixed:0.9`.
 const BARE: &str = "exclusivity";
 
-/// One setting, and which prediction it has.
+/// One parameter value, and the index of its prediction.
 struct Setting {
     parameter: &'static str,
     value: String,
@@ -40,11 +40,11 @@ pub struct Sweep {
     settings: Vec<Setting>,
     policy: String,
     limits: Limits,
-    /// What policies note about their mappings.
+    /// Remarks of policies on their mappings.
     pub notes: Vec<String>,
 }
 
-/// All points of a sweep, in one pass over the accesses.
+/// Predicts all points of a sweep, in one pass over the accesses.
 pub(super) fn sweep(
     text: &str,
     limits: &Limits,
@@ -56,7 +56,7 @@ pub(super) fn sweep(
     let mut settings = Vec::new();
     let mut moving: Vec<Moving> = vec![limits.moving(&policy, selected, parameters)?];
     let mut add = |parameter, value: &str, chosen: bool, text: &str, limits: &Limits| {
-        // Not every policy takes every value: a threshold that no count can exceed is refused.
+        // A policy may refuse a value, for instance a threshold that no count can exceed.
         let made = if chosen {
             Some(None)
         } else {
@@ -113,7 +113,7 @@ pub(super) fn sweep(
     })
 }
 
-/// A parameter of every policy: name, values, the one chosen, how to set it.
+/// A parameter that every policy has: name, values, chosen value, and how to set it.
 type Common = (&'static str, &'static [u32], u32, fn(&mut Limits, u32));
 
 fn common(limits: &Limits) -> [Common; 3] {
@@ -124,7 +124,7 @@ fn common(limits: &Limits) -> [Common; 3] {
     ]
 }
 
-/// A policy's own parameters and what they are set to.
+/// The names and values of a policy's own parameters.
 fn own(policy: &str) -> Vec<(String, String)> {
     let written: Vec<&str> = policy.split(':').skip(2).collect();
     let name = policy.split(':').nth(1).unwrap_or_default();
@@ -144,12 +144,12 @@ fn own(policy: &str) -> Vec<(String, String)> {
         });
         (key.to_owned(), given.unwrap_or(value).to_owned())
     };
-    // A bare word that is no number is another policy's name.
+    // A word without `=` that is not a number is the name of another policy.
     let numeric = |d: &&str| d.contains('=') || d.parse::<f64>().is_ok();
     defaults.filter(numeric).map(value).collect()
 }
 
-/// The policy with a parameter set.
+/// The policy with one parameter set to a value.
 fn set(policy: &str, parameter: &str, value: &str) -> String {
     let is = |part: &&str| match part.split_once('=') {
         Some((key, _)) => key == parameter,
@@ -163,7 +163,7 @@ fn set(policy: &str, parameter: &str, value: &str) -> String {
     parts.join(":")
 }
 
-/// Values with the chosen one among them, each with whether it is that; numbers ascend.
+/// The values including the chosen one, each with whether it is the chosen one; numbers ascend.
 fn with(values: impl Iterator<Item = String>, chosen: &str) -> Vec<(String, bool)> {
     let same = |value: &str| match (value.parse::<f64>(), chosen.parse::<f64>()) {
         (Ok(a), Ok(b)) => a == b,
@@ -205,7 +205,7 @@ struct Document<'a> {
 
 impl Sweep {
     fn prediction(&self, setting: &Setting) -> &Prediction {
-        // The baseline comes first.
+        // The first prediction is the baseline.
         &self.simulation.predictions[1 + setting.moving]
     }
 
@@ -235,7 +235,7 @@ impl Sweep {
     /// The document of `simulate --sweep --json` (its keys: `docs/model.md`).
     ///
     /// # Errors
-    /// None that can happen.
+    /// None are expected.
     pub fn json(&self) -> anyhow::Result<String> {
         let document = Document {
             machine: &self.simulation.machine,
@@ -261,7 +261,7 @@ impl Sweep {
         )
     }
 
-    /// A panel a parameter.
+    /// The sweep as SVG, with one panel per parameter.
     #[must_use]
     pub fn svg(&self) -> String {
         let point = |p: Point<'_>| SweepPoint {

@@ -1,11 +1,11 @@
-//! Terminal output of `simulate`: one table a machine, fastest policy first.
+//! Terminal output of `simulate`: one table per machine, fastest policy first.
 
 use nodewise_machine::Machine;
 use nodewise_report::{percent, table};
 use nodewise_simulation::{Basis, Prediction, Range, Simulation, Traffic};
 use std::fmt::Write;
 
-/// `worth` is what there is to say about the choice of nodes.
+/// The table of one machine; `node_choices` is the text about the choice of nodes.
 pub fn write(machine: &Machine, simulation: &Simulation, node_choices: &str) -> String {
     let mut out = format!(
         "{}: {}\n{} threads on {} CPUs ({})\n\n",
@@ -26,7 +26,7 @@ pub fn write(machine: &Machine, simulation: &Simulation, node_choices: &str) -> 
     out + &notes(machine, simulation)
 }
 
-/// Cells of a line.
+/// The cells of a line.
 pub type Row = Vec<String>;
 
 fn header() -> Row {
@@ -69,7 +69,7 @@ fn row(p: &Prediction) -> Row {
     ]
 }
 
-/// What was moved, in the same order; nothing where no policy moves pages.
+/// The moves of each policy, in the same order; empty if no policy moves pages.
 fn moves(simulation: &Simulation) -> String {
     let row = |p: &Prediction| {
         let moved = p.moved.as_ref()?;

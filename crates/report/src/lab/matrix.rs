@@ -19,7 +19,7 @@ impl<'a> Shares<'a> {
         count as f64 / self.total.max(1) as f64
     }
 
-    /// Of one CPU node to one memory node.
+    /// Share of the accesses from one CPU node to one memory node.
     pub fn cell(&self, reader: usize, memory: usize) -> f64 {
         self.share(self.count(reader, memory))
     }
@@ -29,18 +29,18 @@ impl<'a> Shares<'a> {
         row.and_then(|r| r.get(memory)).copied().unwrap_or(0)
     }
 
-    /// What the CPUs of a node issued.
+    /// Share of the accesses that the CPUs of a node issued.
     pub fn by_reader(&self, reader: usize) -> f64 {
         self.share(self.counts.get(reader).map_or(0, |row| row.iter().sum()))
     }
 
-    /// What the memory of a node served.
+    /// Share of the accesses that the memory of a node served.
     pub fn by_memory(&self, memory: usize) -> f64 {
         self.share(self.counts.iter().filter_map(|row| row.get(memory)).sum())
     }
 }
 
-/// Per cent in four characters at most; a dot is exactly nothing.
+/// A share in per cent, at most four characters; a dot stands for exactly zero.
 pub fn short(share: f64) -> String {
     match share {
         0.0 => "·".to_owned(),
@@ -50,7 +50,7 @@ pub fn short(share: f64) -> String {
     }
 }
 
-/// A count in four characters at most, up to a billion: `999`, `1.2k`, `35k`.
+/// A count in at most four characters: `999`, `1.2k`, `35k`.
 pub fn tiny(count: u64) -> String {
     let (mut value, mut unit) = (count as f64, 0);
     while value >= 999.5 && unit < 5 {

@@ -5,7 +5,7 @@ use super::Slice;
 /// Bars of growing height; a slice without accesses is a blank.
 const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
-/// At most `width` bars, each for as many slices as the others; their accesses count together.
+/// At most `width` bars. Each stands for the same number of slices, whose accesses are summed.
 #[must_use]
 pub fn bars(slices: &[Slice], width: usize) -> String {
     let together = slices.len().div_ceil(width.max(1)).max(1);

@@ -1,4 +1,4 @@
-//! A heat map of one run: rows are CPU nodes, columns memory nodes, bars at the ends sums.
+//! A heat map of one run: rows are CPU nodes, columns are memory nodes; bars beside and below show the sums.
 
 use super::matrix::{Shares, short, tiny};
 use super::{Experiment, Run};
@@ -7,7 +7,7 @@ use crate::text::clean;
 use crate::{count, pages, percent};
 use std::fmt::Write;
 
-/// What all panels share: sizes, and what a shade means.
+/// Sizes and the colour scale, which all panels share.
 pub struct Scale {
     /// The largest share of any cell.
     pub most: f64,
@@ -25,7 +25,7 @@ pub struct Scale {
 }
 
 const PAD: f64 = 16.0;
-/// Of the first cell.
+/// Position of the first cell, SVG units.
 const LEFT: f64 = PAD + 40.0;
 const TOP: f64 = 108.0;
 /// Width of the bars of row sums.
@@ -54,7 +54,8 @@ impl Scale {
         }
     }
 
-    /// Opacity of a share: its square root, so that a hundredth of the most is still a tenth.
+    /// Opacity for a share, by the square root of its ratio to the largest share: a hundredth of the largest share
+    /// still has more than a tenth of its opacity.
     pub fn shade(&self, share: f64) -> f64 {
         if share <= 0.0 || self.most <= 0.0 {
             return 0.0;
@@ -63,7 +64,7 @@ impl Scale {
     }
 }
 
-/// The panel of a run, its corner at the origin.
+/// Draws the panel of a run; its top left corner is the origin.
 pub fn draw(experiment: &Experiment, run: &Run, scale: &Scale) -> String {
     let counts = run.accesses.as_deref().unwrap_or_default();
     let panel = Panel {
@@ -238,7 +239,8 @@ fn part(share: f64, most: f64) -> f64 {
     if most > 0.0 { share / most } else { 0.0 }
 }
 
-/// The number's colour over a shade, by where contrast turns in the light and in the dark scheme.
+/// CSS class for the colour of a number on a shade. At the two thresholds the more legible text colour changes, in the
+/// light and in the dark colour scheme.
 fn ink(share: f64, shade: f64) -> &'static str {
     match shade {
         _ if share <= 0.0 => " nil",

@@ -1,6 +1,6 @@
-//! The matrices as a picture: one heat map a placement, side by side, on one scale. Blue is local,
-//! orange remote (told apart by every kind of colour vision), deeper is more. One SVG file, light and
-//! dark, with tooltips.
+//! The matrices as a picture: one heat map for each placement, side by side, on one colour scale. Blue is local, orange
+//! is remote (distinguishable with any kind of colour vision); deeper colours are larger shares. One SVG file for light
+//! and dark colour schemes, with tooltips.
 
 use super::Experiment;
 use super::matrix::{Shares, short};
@@ -9,7 +9,8 @@ use crate::markup::Text;
 use crate::text::{clean, wrap};
 use std::fmt::Write;
 
-/// Colours twice: attributes cannot know the reader's scheme, and not every viewer knows variables.
+/// Colours are given twice, as plain values and in a media query: SVG attributes cannot depend on the reader's colour
+/// scheme, and some viewers do not support CSS variables.
 const STYLE: &str = "text{font:12px system-ui,'Segoe UI','DejaVu Sans',sans-serif;fill:#171b21}\
 .title{font-size:19px;font-weight:600}.run{font-size:15px;font-weight:600}.small{font-size:11px;fill:#59636f}\
 .middle{text-anchor:middle}.end{text-anchor:end}.number{font-size:12px}.tight{font-size:10px}\
@@ -19,7 +20,7 @@ const STYLE: &str = "text{font:12px system-ui,'Segoe UI','DejaVu Sans',sans-seri
 .card{fill:#161b22;stroke:#2a323c}.paper{fill:#1f262f}.local{fill:#5fb0f2}.remote{fill:#ff9d4d}.sum{fill:#6b7785}\
 .home{stroke:#5fb0f2}.nil{fill:#6b7785}.b,.c{fill:#0e1217}}";
 
-/// Panels stand side by side up to this width.
+/// Largest width of a row of panels, SVG units.
 const PAGE: f64 = 1060.0;
 const MARGIN: f64 = 24.0;
 /// Distance between panels, SVG units.
@@ -77,7 +78,7 @@ fn head(experiment: &Experiment, width: f64, height: f64) -> String {
     )
 }
 
-/// A run for those who cannot see it.
+/// Text alternative of a panel for screen readers.
 fn described(run: &super::Run) -> String {
     let local = run.local_fraction.map_or("nothing counted".to_owned(), |f| {
         format!("{} local", crate::percent(f))
@@ -96,7 +97,7 @@ fn lines(svg: &mut String, y: f64, lines: &[String]) {
     }
 }
 
-/// What colours and shades mean.
+/// The legend of colours and shades.
 fn key(scale: &Scale, y: f64) -> String {
     let mut svg = format!(
         "<text class=\"small\" x=\"{MARGIN}\" y=\"{:.1}\">per cent of a run's accesses; outlined: a node's own \
@@ -108,7 +109,7 @@ fn key(scale: &Scale, y: f64) -> String {
     svg
 }
 
-/// A colour from nothing to the most, with three numbers.
+/// Draws the scale of one colour, from zero to the largest share, with three numbers.
 fn ramp(svg: &mut String, scale: &Scale, class: &str, x: f64, y: f64) {
     const STEPS: u32 = 28;
     const STEP: f64 = 5.0;
@@ -145,7 +146,7 @@ fn ramp(svg: &mut String, scale: &Scale, class: &str, x: f64, y: f64) {
 }
 
 impl Scale {
-    /// One for all runs.
+    /// The common scale of all runs.
     fn of(experiment: &Experiment) -> Self {
         let (readers, memories) = (experiment.readers(), experiment.nodes.len());
         let counts = experiment.runs().iter().filter_map(|r| r.accesses.as_ref());

@@ -1,4 +1,4 @@
-//! Terminal output of the laboratory: one matrix, or one line a placement.
+//! Terminal output of the laboratory: the matrix of a single run, or one line for each placement.
 
 use super::matrix::{Shares, short, tiny};
 use super::over_time::bars;
@@ -8,10 +8,10 @@ use crate::text::{Screen, clean, wrap};
 use crate::{amount, count, noun, pages, percent};
 use std::fmt::Write;
 
-/// Narrower screens get lines that wrap.
+/// Smallest width for which lines are laid out; on a narrower screen the terminal wraps them.
 const NARROWEST: usize = 60;
 
-/// Everything, ending in a newline.
+/// The whole text, ending in a newline.
 #[must_use]
 pub fn write(experiment: &Experiment, screen: Screen) -> String {
     let width = screen.width.max(NARROWEST);
@@ -90,7 +90,7 @@ impl Writer<'_> {
         self.line(out, &kernel(run));
     }
 
-    /// Rows of nodes that have CPUs, a column a memory; the local cells are bold.
+    /// The matrix: a row for each node with CPUs, a column for each memory node; local cells are bold.
     fn matrix(&self, out: &mut String, shares: &Shares<'_>, pages: &[u64]) {
         let memories = 0..self.experiment.nodes.len();
         let width = if memories.len() > 10 { 5 } else { 7 };
@@ -151,7 +151,7 @@ impl Writer<'_> {
         out.push('\n');
     }
 
-    /// How local each run was over its slices, in one row of bars.
+    /// The local fraction of each run over its slices, as one row of bars.
     fn over_time(&self, out: &mut String) {
         let sliced = || self.experiment.runs().iter().filter(|r| !r.slices.is_empty());
         let names = sliced().map(|r| r.name().chars().count()).max().unwrap_or(0);

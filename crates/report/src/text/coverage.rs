@@ -1,13 +1,13 @@
-//! Text on how much of a program's CPU time was counted, and what the rest was.
+//! Text on which share of a program's CPU time is in code whose accesses were counted, and where the rest was spent.
 
 use super::clean;
 use crate::Coverage;
 
-/// Modules that are named; the rest are others.
+/// Largest number of modules that are named; the rest are summed up as others.
 const NAMED: usize = 3;
 
-/// One sentence without its full stop. Shares are of the program's own work, so that what was counted and what
-/// was not add up to 100 %; waiting and the kernel are apart, shares of all its CPU time.
+/// One sentence without its full stop. The counted and the missed share refer to the program's own user-mode work and
+/// add up to 100 %; the shares of waiting and the kernel refer to all of its CPU time.
 #[must_use]
 pub fn coverage(coverage: &Coverage) -> String {
     let Some(share) = coverage.share else {
@@ -41,7 +41,7 @@ pub fn coverage(coverage: &Coverage) -> String {
     format!("coverage {}{more}", tenth(tenths[0]))
 }
 
-/// What is not nothing.
+/// Joins the parts that are larger than zero.
 fn listed<'a>(parts: impl Iterator<Item = (&'a str, u32)>) -> String {
     let parts: Vec<String> = parts
         .filter(|p| p.1 > 0)
@@ -57,8 +57,7 @@ fn tenth(tenths: u32) -> String {
     }
 }
 
-/// Shares that sum to 1 as tenths of a per cent that sum to 1,000: what rounding down leaves goes to the
-/// largest remainders.
+/// Converts shares that sum to 1 to tenths of a per cent that sum to 1,000 (largest remainder method).
 fn adding_up(shares: &[f64]) -> Vec<u32> {
     let exact: Vec<f64> = shares.iter().map(|s| s * 1000.0).collect();
     let mut tenths: Vec<u32> = exact.iter().map(|e| *e as u32).collect();

@@ -1,14 +1,15 @@
-//! Text on the pages that were moved while the program ran.
+//! Sentences on the pages that were moved while the program ran.
 
 use super::clean;
 use crate::{Moves, count, percent};
 use nodewise_analysis::figures::{and_more, between, grouped};
 use nodewise_profile::Migration;
 
-/// Pairs of nodes and objects named.
+/// Largest number of node pairs, and of objects, that are named.
 const NAMED: usize = 3;
 
-/// Who moved what where; then what did not go well; then what was held back.
+/// Sentences on who moved which pages between which nodes, then on ping-pongs and incorrect moves, then on prevented
+/// moves.
 pub fn sentences(moves: &Moves) -> Vec<String> {
     let would = moves.simulated.is_some();
     let mut all = vec![match &moves.simulated {
@@ -59,7 +60,7 @@ pub fn sentences(moves: &Moves) -> Vec<String> {
     all
 }
 
-/// A policy's moves that no run has made.
+/// Sentence on the moves that a simulated policy would make.
 fn simulated(moves: &Moves, policy: &str) -> String {
     let policy = clean(policy);
     match moves.pages {
@@ -96,7 +97,7 @@ fn who(moves: &Moves) -> String {
     )
 }
 
-/// The pairs of nodes with most moves.
+/// Names the pairs of nodes with most moves.
 fn busiest(moves: &Moves) -> String {
     let mut pairs: Vec<(u64, usize, usize)> = Vec::new();
     for (from, row) in moves.matrix.iter().enumerate() {

@@ -1,6 +1,6 @@
-//! Orders nodes so that links can be told apart: few crossings, none behind a node, wide links short.
+//! Orders nodes so that links can be distinguished: few crossings, no line behind a node, short lines for wide links.
 
-/// A place, in units of half the picture.
+/// A position, in units of half the picture's size.
 pub type Slot = (f64, f64);
 
 /// The corners of two squares, one inside the other.
@@ -15,18 +15,18 @@ pub const SQUARES: [Slot; 8] = [
     (-0.42, 0.38),
 ];
 
-/// What a crossing is worth in length, and a line behind a node in crossings.
+/// Cost of a crossing, in units of line length, and of a line behind a node, in crossings.
 const CROSSING: f64 = 2.5;
 const HIDDEN: f64 = 5.0;
-/// A line that passes a slot nearer than this is behind its node.
+/// A line that passes a slot at less than this distance is hidden behind the node in that slot.
 const NEAR: f64 = 0.2;
 const STARTS: u64 = 24;
 
 /// A pair of nodes with links between them, and their width.
 pub type Edge = (usize, usize, f64);
 
-/// A place for each of `count` nodes, and how bad the picture is: the best that exchanging two nodes at a
-/// time finds from a few starts, always the same. The first node is up on the left.
+/// A position for each of `count` nodes, and the cost of the arrangement. A local search exchanges two nodes at a time,
+/// from [`STARTS`] deterministic starting orders. The first node is at the top left.
 pub fn arrange(edges: &[Edge], count: usize, slots: &[Slot]) -> (Vec<Slot>, f64) {
     let cost = |order: &[usize]| cost(edges, slots, order);
     let found = (0..STARTS).map(|seed| descend(start(slots.len(), seed), &cost));
@@ -46,7 +46,7 @@ pub fn arrange(edges: &[Edge], count: usize, slots: &[Slot]) -> (Vec<Slot>, f64)
     (places, cost)
 }
 
-/// Slots in their order for seed 0, else shuffled.
+/// A starting order of the slots: unchanged for seed 0, else shuffled.
 fn start(count: usize, seed: u64) -> Vec<usize> {
     let mut order: Vec<usize> = (0..count).collect();
     let mut state = seed;
@@ -110,7 +110,7 @@ fn crosses((a, b): (Slot, Slot), (c, d): (Slot, Slot)) -> bool {
     turn(a, b, c) * turn(a, b, d) < -1e-12 && turn(c, d, a) * turn(c, d, b) < -1e-12
 }
 
-/// From a point to the line between two others.
+/// Distance from a point to the line segment between two others.
 fn apart(p: Slot, a: Slot, b: Slot) -> f64 {
     let (dx, dy) = (b.0 - a.0, b.1 - a.1);
     let along = (((p.0 - a.0) * dx + (p.1 - a.1) * dy) / (dx * dx + dy * dy)).clamp(0.0, 1.0);

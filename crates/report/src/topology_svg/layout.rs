@@ -1,11 +1,11 @@
-//! Positions of nodes: in sockets where sockets share links, else on one circle or on two squares.
+//! Positions of nodes: grouped by socket if the nodes of a socket share links, else on one circle or on two squares.
 
 use super::arrangement::{self, Edge, SQUARES, Slot};
 use nodewise_machine::{LinkId, Machine, NodeId};
 use std::collections::{BTreeMap, BTreeSet};
 use std::f64::consts::TAU;
 
-/// A rectangle by its centre.
+/// A rectangle, given by its centre.
 #[derive(Clone, Copy, Debug)]
 pub struct Spot {
     pub x: f64,
@@ -14,7 +14,7 @@ pub struct Spot {
     pub height: f64,
 }
 
-/// A rectangle by its corner, and the nodes inside.
+/// A rectangle, given by its corner, and the nodes inside.
 #[derive(Clone, Debug)]
 pub struct Socket {
     pub x: f64,
@@ -31,14 +31,14 @@ pub struct Layout {
     pub height: f64,
     /// Position of each node, by node number.
     pub nodes: Vec<Spot>,
-    /// Empty when nodes stand on a circle.
+    /// The sockets; empty if nodes are not grouped by socket.
     pub sockets: Vec<Socket>,
 }
 
 /// Top edge of the drawing, below the title.
 const TOP: f64 = 76.0;
 const CARD: (f64, f64) = (140.0, 58.0);
-/// Between the cards of a socket, and from them to its edge.
+/// Distance between the cards of a socket, and between the cards and the socket's edge.
 const GAP: f64 = 14.0;
 const PAD: f64 = 18.0;
 /// Distance between sockets, horizontal and vertical.
@@ -54,7 +54,8 @@ impl Layout {
         }
     }
 
-    /// Two nodes side by side, more from the top clockwise; up to eight where their links cross least.
+    /// Layout without sockets: two nodes side by side, more nodes clockwise from the top. Up to eight nodes are ordered
+    /// so that their links cross least.
     fn apart(machine: &Machine) -> Self {
         let count = machine.node_count();
         let edges = edges(machine);
@@ -99,7 +100,7 @@ impl Layout {
         }
     }
 
-    /// Up to three sockets in a row, more in two rows.
+    /// Layout by sockets: up to three in one row, more in two rows.
     fn in_sockets(machine: &Machine, groups: Vec<Vec<NodeId>>) -> Self {
         let largest = groups.iter().map(Vec::len).max().unwrap_or(1);
         let columns = if largest > 3 { 2 } else { 1 };
@@ -150,7 +151,7 @@ fn cards(nodes: usize, sockets: &[Socket], rows: usize) -> Vec<Spot> {
     cards
 }
 
-/// Pairs of nodes with a link either way, as wide as the wider one.
+/// Pairs of nodes with a link in either direction, with the larger bandwidth of the two.
 fn edges(machine: &Machine) -> Vec<Edge> {
     let mut widths: BTreeMap<(usize, usize), f64> = BTreeMap::new();
     for link in &machine.links {
@@ -161,7 +162,7 @@ fn edges(machine: &Machine) -> Vec<Edge> {
     widths.into_iter().map(|((a, b), width)| (a, b, width)).collect()
 }
 
-/// The groups of nodes that share links, when they part the machine.
+/// The groups of nodes that share links, if each node belongs to exactly one group.
 fn shared_ends(machine: &Machine) -> Vec<Vec<NodeId>> {
     let ends = (0..machine.links.len() as u32).map(|l| machine.link_ends(LinkId(l)));
     let groups: BTreeSet<Vec<NodeId>> = ends

@@ -1,4 +1,5 @@
-//! Draws links: one line where both directions are alike, else an arrow for each. Width is bandwidth, colour is load.
+//! Draws links: one line if both directions are alike, else an arrow for each. Line width shows bandwidth, colour shows
+//! load.
 
 use super::gigabytes;
 use super::layout::Layout;
@@ -6,10 +7,10 @@ use nodewise_machine::{Link, LinkId, Machine, NodeId};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-/// Lines between more nodes than this hide each other; a sentence says it better.
+/// Largest number of lines that are drawn; more would hide each other, so a sentence replaces them.
 const MOST_LINES: usize = 130;
 
-/// `load` is MB/s by link, then the backplane's.
+/// Draws all links. `load` is in MB/s by link, followed by the load of the backplane if there is one.
 pub fn draw(machine: &Machine, layout: &Layout, load: Option<&[f64]>) -> String {
     if let Some(total) = machine.backplane {
         return backplane(machine, layout, total, load);
@@ -22,7 +23,7 @@ pub fn draw(machine: &Machine, layout: &Layout, load: Option<&[f64]>) -> String 
     }
     let widest = pairs.iter().map(Pair::widest).fold(0.0, f64::max);
     let mut svg: String = lines.iter().map(|pair| line(pair, widest)).collect();
-    // Figures last: no line strikes one out.
+    // Figures are drawn last, so that no line covers them.
     svg.extend(lines.iter().map(|pair| tags(pair)));
     for (index, socket) in layout.sockets.iter().enumerate() {
         let widths = inside
@@ -46,28 +47,28 @@ fn note(x: f64, y: f64, text: &str) -> String {
     format!("<text class=\"small middle\" x=\"{x:.1}\" y=\"{y:.1}\">{text}</text>\n")
 }
 
-/// Two ends and the way there and back.
+/// Two ends, and the links between them in both directions.
 struct Pair {
     a: Anchor,
     b: Anchor,
     both: [Option<Direction>; 2],
 }
 
-/// One direction of a link, MB/s.
+/// Bandwidth and load of one direction of a link, in MB/s.
 #[derive(Clone, Copy)]
 struct Direction {
     bandwidth: f64,
-    /// Where loads are shown.
+    /// `None` if loads are not shown.
     load: Option<f64>,
 }
 
 impl Pair {
-    /// The socket that both ends are in, when it is one.
+    /// The socket that contains both ends, if it is the same.
     fn socket(&self) -> Option<usize> {
         self.a.socket.filter(|_| self.a.socket == self.b.socket)
     }
 
-    /// How far the directions keep to their side.
+    /// Sideways distance of each direction's line from the middle; 0 if there is only one line.
     fn bend(&self) -> f64 {
         if self.both.iter().flatten().count() == 1 {
             0.0
@@ -91,11 +92,11 @@ struct Anchor {
     label: String,
     socket: Option<usize>,
     at: (f64, f64),
-    /// Half the extent of what stands there.
+    /// Half the width and half the height of the rectangle at this end.
     half: (f64, f64),
 }
 
-/// Links by the pair of their ends.
+/// Groups links by the pair of their ends.
 fn anchored(machine: &Machine, layout: &Layout, load: Option<&[f64]>) -> Vec<Pair> {
     type Group = Vec<NodeId>;
     let mut pairs: BTreeMap<(Group, Group), [Option<Direction>; 2]> = BTreeMap::new();
@@ -180,7 +181,7 @@ fn line(pair: &Pair, widest: f64) -> String {
     there.into_iter().chain(back).collect()
 }
 
-/// What the busy directions of a link carry.
+/// Labels with the load of each busy direction of a link.
 fn tags(pair: &Pair) -> String {
     let there = pair.both[0].map(|way| tag(&pair.a, &pair.b, way, pair.bend()));
     let back = pair.both[1].map(|way| tag(&pair.b, &pair.a, way, pair.bend()));
@@ -192,7 +193,7 @@ impl Direction {
         self.load.is_some_and(|load| load > 0.0)
     }
 
-    /// The style of its load: nothing to see without one, else idle, and four steps up to full.
+    /// CSS class for the load: none if loads are not shown, else `idle` or one of four classes up to `full`.
     fn class(self) -> &'static str {
         match self.load.map(|load| load / self.bandwidth) {
             None => "",
@@ -209,7 +210,7 @@ impl Direction {
     }
 }
 
-/// Where the line from `a` to `b`, moved sideways, leaves the rectangle around `a`.
+/// The point at which the line from `a` to `b`, moved sideways by `aside`, leaves the rectangle around `a`.
 fn edge(a: &Anchor, b: &Anchor, aside: f64) -> (f64, f64) {
     let (dx, dy) = (b.at.0 - a.at.0, b.at.1 - a.at.1);
     let length = dx.hypot(dy).max(1.0);
@@ -221,7 +222,7 @@ fn edge(a: &Anchor, b: &Anchor, aside: f64) -> (f64, f64) {
     (a.at.0 + shift.0 + dx * reach, a.at.1 + shift.1 + dy * reach)
 }
 
-/// A line that ends where an arrow's head begins, if `what` speaks of one direction.
+/// The line of a link, with `what` as its tooltip. Arrow heads are drawn by [`head`].
 fn stroke(a: &Anchor, b: &Anchor, way: Direction, widest: f64, aside: f64, what: &str) -> String {
     let (from, to) = (edge(a, b, aside), edge(b, a, -aside));
     let mut svg = format!(
@@ -266,7 +267,7 @@ fn head(from: &Anchor, to: &Anchor, way: Direction, aside: f64) -> String {
     )
 }
 
-/// What a busy link carries, on its line; beside it where the other direction has a line too.
+/// Label with the load of a busy link: on the line, or beside it if the other direction has a line too.
 fn tag(from: &Anchor, to: &Anchor, way: Direction, aside: f64) -> String {
     let Some(load) = way.load.filter(|_| way.busy()) else {
         return String::new();
@@ -293,7 +294,7 @@ fn direction(from: &Anchor, to: &Anchor) -> (f64, f64) {
     (dx / length, dy / length)
 }
 
-/// All nodes on one hub: which pair talks matters less than the sum.
+/// Draws all nodes connected to one hub, because the backplane limits the sum of all traffic, not that of each pair.
 fn backplane(machine: &Machine, layout: &Layout, total: f64, load: Option<&[f64]>) -> String {
     let centre = layout
         .nodes
@@ -317,7 +318,7 @@ fn backplane(machine: &Machine, layout: &Layout, total: f64, load: Option<&[f64]
     ports.collect::<String>() + &middle(hub.at, way)
 }
 
-/// What joins a node to the backplane, as full as the fullest of the node's links, and what it does.
+/// The connection of a node to the backplane, with the highest utilization of the node's links, and its tooltip.
 fn port(machine: &Machine, node: NodeId, load: Option<&[f64]>) -> (Direction, String) {
     let ends = |end: fn(&Link) -> NodeId| {
         let links = machine.links.iter().enumerate();
@@ -346,7 +347,7 @@ fn port(machine: &Machine, node: NodeId, load: Option<&[f64]>) -> (Direction, St
     (way, format!("{what}; sends {sent}, receives {received}"))
 }
 
-/// The hub itself, ringed by the colour of its load.
+/// The hub itself; its outline has the colour of its load.
 fn middle((x, y): (f64, f64), way: Direction) -> String {
     let shape = format!(
         "x=\"{:.1}\" y=\"{:.1}\" width=\"116\" height=\"52\" rx=\"26\"",

@@ -9,7 +9,7 @@ pub struct Matrix {
     pub height: f64,
 }
 
-/// Where cells lie, how large they are, and what their shades mean.
+/// Position and size of the cells, and the range of latencies that shades stand for.
 struct Grid {
     left: f64,
     top: f64,
@@ -20,7 +20,7 @@ struct Grid {
     most: f64,
 }
 
-/// Rows are the nodes of reading CPUs, columns memories; the darker, the farther.
+/// Draws the matrix: rows are the nodes of the reading CPUs, columns the memory nodes; higher latency is darker.
 pub fn draw(machine: &Machine, x: f64, y: f64) -> Matrix {
     let readers: Vec<_> = machine.cpu_nodes().collect();
     let grid = Grid::of(machine, x + 22.0, y + 40.0);
@@ -108,8 +108,8 @@ impl Grid {
         svg + "</g>\n"
     }
 
-    /// From pale blue (near) to orange (far), in even steps for even ratios: 30 times farther must
-    /// not drown 1.5 times.
+    /// Colour of a latency, from pale blue (low) to orange (high). The scale is logarithmic, so that a ratio of 1.5
+    /// remains visible beside a ratio of 30.
     fn shade(&self, latency: f64) -> String {
         let near = self.most <= self.least;
         let share = if near {

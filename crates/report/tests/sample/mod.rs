@@ -1,5 +1,5 @@
-//! A small program on a real machine file: 16 threads on 4 nodes, everything first touched by the
-//! master, as a program whose initialisation was never parallelised.
+//! A small program on a real machine file: 16 threads on 4 nodes. The master thread touches everything first, as in a
+//! program whose initialisation was never parallelised.
 
 use nodewise_advise::advise;
 use nodewise_analysis::{Affinity, Histogram, Samples, Timeline, Usage, first_touch_nodes};
@@ -15,7 +15,7 @@ const SLICES: u32 = 10;
 /// Reads and writes of thread `t` to page `p` of an object of 16 pages a thread.
 type Pattern = fn(p: u64, t: u32) -> (u64, u64);
 
-/// Name, pages, how it is used after initialisation.
+/// Name, number of pages, and access pattern after initialisation, of each object.
 const OBJECTS: [(&str, u64, Pattern); 3] = [
     ("grid", 2048, |p, t| {
         if p / 128 == u64::from(t) {
@@ -158,7 +158,7 @@ fn add(
     }
 }
 
-/// The page's heaviest user's node.
+/// The node of the thread that uses each page most.
 fn locality(histogram: &Histogram, affinity: &Affinity) -> Vec<NodeId> {
     let heaviest = |i| {
         histogram
@@ -177,8 +177,8 @@ pub fn report() -> Report {
     of(&profile, &accesses)
 }
 
-/// The same, balanced while it ran: blocks of the grid went where they are used, one came back and
-/// went again; the kernel moved some of the table.
+/// The report of the same program with page migration: blocks of the grid moved to the nodes that use them, one moved
+/// back and forth again; the kernel moved a part of the table.
 #[allow(dead_code, reason = "not every test shows moves")]
 pub fn balanced() -> Report {
     let (mut profile, accesses) = profile();
@@ -186,13 +186,13 @@ pub fn balanced() -> Report {
     of(&profile, &accesses)
 }
 
-/// The same again, seen by hint faults.
+/// The report of the same program, sampled by hint faults.
 #[allow(dead_code, reason = "not every test shows samples")]
 pub fn sampled() -> Report {
     sampled_at_least(4)
 }
 
-/// Where a page is judged from this many samples on.
+/// As [`sampled`], with the number of samples from which on a page is evaluated.
 #[allow(dead_code, reason = "not every test shows samples")]
 pub fn sampled_at_least(minimum_samples: u32) -> Report {
     let (mut profile, accesses) = profile();

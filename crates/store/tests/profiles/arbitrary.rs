@@ -1,9 +1,9 @@
 //! Recordings that are valid but otherwise arbitrary, for property tests.
 
 use nodewise_profile::{
-    Access, Coverage, FirstTouch, Frame, Meta, Migration, Object, ObjectId, ObjectKind, Observer, PageNumber,
-    Profile, Region, RegionId, RegionKind, Sampling, Schedule, Site, SiteId, Slice, SliceId, TakenPart,
-    Thread, ThreadId, Ticket,
+    Access, CounterUse, Coverage, FirstTouch, Frame, Meta, Migration, Object, ObjectId, ObjectKind, Observer,
+    PageNumber, Profile, Region, RegionId, RegionKind, Sampling, Schedule, Site, SiteId, Slice, SliceId,
+    TakenPart, Thread, ThreadId,
 };
 use proptest::collection::vec;
 use proptest::option;
@@ -206,8 +206,8 @@ fn taken() -> impl Strategy<Value = TakenPart> {
     })
 }
 
-fn ticket() -> impl Strategy<Value = Ticket> {
-    (0..TABLES, 0..TABLES, any::<bool>()).prop_map(|(site, thread, again)| Ticket {
+fn ticket() -> impl Strategy<Value = CounterUse> {
+    (0..TABLES, 0..TABLES, any::<bool>()).prop_map(|(site, thread, again)| CounterUse {
         site: SiteId(site),
         thread: ThreadId(thread),
         again,

@@ -1,4 +1,4 @@
-//! Small profiles that ask for much: each is refused in one line, at once.
+//! Small profiles that claim to contain very much: each is refused at once, with a one-line error.
 
 use crate::{Folder, manifest, plainest, read_all};
 use nodewise_profile::{Access, AccessSource, FirstTouch, PageNumber, Profile, Slice, Thread, ThreadId};
@@ -18,7 +18,7 @@ fn profile(folder: &Path, rows: &[Access]) {
     write(folder, &plainest(), rows);
 }
 
-/// The plainest profile, with an object of all pages below 2³⁴.
+/// The minimal profile, with an object of 2³⁴ pages.
 fn spacious() -> Profile {
     let mut profile = plainest();
     profile.objects[0].pages = 1 << 34;
@@ -31,7 +31,7 @@ fn write(folder: &Path, profile: &Profile, rows: &[Access]) {
     writer.finish(profile).unwrap();
 }
 
-/// Puts the size and checksum of a table that was replaced into the manifest.
+/// Updates the manifest with the size and the checksum of a replaced table.
 fn signed(folder: &Path, table: &str, rows: u64) {
     let mut manifest = manifest(folder);
     let entry = match manifest["tables"].get(table) {
@@ -50,7 +50,7 @@ fn rewrite(folder: &Path, mut manifest: Value) {
     fs::write(folder.join("manifest.json"), manifest.to_string()).unwrap();
 }
 
-/// A table of `rows` rows, each column of one value again and again, but the first where it counts them.
+/// Writes a table of `rows` rows. Each column repeats one value, except that the first may count the rows.
 fn table(path: &Path, columns: &[(&str, u32)], rows: usize) {
     let kind = |name: &str| match name {
         "kind" | "name" | "function" | "file" => "binary {} (UTF8)",
@@ -125,7 +125,7 @@ fn threads(openmp: u32) -> [(&'static str, u32); 9] {
     ]
 }
 
-/// What reading it says, of damage, in one line.
+/// The one-line error, of kind [`ErrorKind::Damaged`], of reading the profile.
 fn refusal(folder: &Path) -> String {
     let error = read_all(folder).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Damaged, "{error}");
@@ -179,7 +179,7 @@ fn runs_beyond_their_object_and_what_was_touched_first() {
         let (folder, mut told) = (Folder::new(), plainest());
         profile(&folder.profile(), &[row(length)]);
         assert!(refusal(&folder.profile()).contains("in no object and that nothing touched first"));
-        // Nothing is shown before.
+        // The visitor receives no rows before the error.
         let mut shown = 0;
         let reader = Reader::open(&folder.profile()).unwrap();
         assert!(reader.visit(&mut |rows| shown += rows.len()).is_err());
@@ -211,7 +211,7 @@ fn ten_million_pages_of_64_threads_are_a_recording() {
     write(&folder.profile(), &told, &shared);
     match read_all(&folder.profile()) {
         Ok((_, rows)) => assert_eq!(rows.len(), 64),
-        // Where there is little memory, that is said.
+        // If there is too little memory, the error says so.
         Err(error) => assert!(
             error.to_string().contains("read it where there is more memory"),
             "{error}"
@@ -245,7 +245,7 @@ fn a_thread_with_the_largest_number() {
     table(&folder.profile().join("threads.parquet"), &threads(u32::MAX), 1);
     signed(&folder.profile(), "threads", 1);
     assert!(refusal(&folder.profile()).contains("its threads are numbered up to 4294967296"));
-    // The same with a number that can be is read.
+    // The same profile with a permitted number is read.
     table(&folder.profile().join("threads.parquet"), &threads(4095), 1);
     signed(&folder.profile(), "threads", 1);
     assert_eq!(
@@ -290,7 +290,7 @@ fn links_to_what_has_no_end_and_pipes_without_writers() {
         );
         assert!(refusal(&folder.profile()).contains(name));
         fs::remove_file(&file).unwrap();
-        // A link to a whole file is as good as the file.
+        // A symbolic link to a complete file is accepted.
         std::os::unix::fs::symlink(&kept, &file).unwrap();
         read_all(&folder.profile()).unwrap();
         fs::remove_file(&file).unwrap();

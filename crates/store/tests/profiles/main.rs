@@ -1,4 +1,4 @@
-//! Laws of profiles on disk, over arbitrary profiles in real directories.
+//! Property tests of profiles on disk, with arbitrary profiles in real directories.
 
 mod arbitrary;
 mod hostile;
@@ -42,13 +42,13 @@ impl Drop for Folder {
     }
 }
 
-/// Writes a recording; after which slices there is a checkpoint is up to the bits of `checkpoints`.
+/// Writes a recording. Bit i of `checkpoints` says whether a checkpoint follows slice i.
 fn write(folder: &Path, recording: &Recording, checkpoints: u32, finish: bool) {
     let writer = Writer::create(folder, &recording.0.meta, false).unwrap();
     fill(writer, recording, checkpoints, finish);
 }
 
-/// The same in row groups of `group` rows.
+/// Writes a recording as [`write`] does, in row groups of `group` rows.
 fn write_in_groups(folder: &Path, recording: &Recording, checkpoints: u32, finish: bool, group: usize) {
     let writer = Writer::create(folder, &recording.0.meta, false).unwrap();
     let writer = writer.with_group_rows(NonZeroUsize::new(group).unwrap());
@@ -92,7 +92,7 @@ fn expected(slices: &[Vec<Access>], n: usize) -> Vec<Access> {
         .collect()
 }
 
-/// Few enough rows for several row groups, and files.
+/// Sizes of row groups that are small enough for several row groups and files.
 fn groups() -> impl Strategy<Value = usize> {
     1..12usize
 }
@@ -110,7 +110,7 @@ fn access_files(folder: &Path) -> Vec<PathBuf> {
     files
 }
 
-/// Reads everything there is, or says in one line why not.
+/// Reads the whole profile, or returns the error.
 fn read_all(folder: &Path) -> Result<(Profile, Vec<Access>), Error> {
     let reader = Reader::open(folder)?;
     let all = rows(&reader)?;
@@ -252,7 +252,7 @@ fn small() -> Recording {
     (plainest(), vec![rows])
 }
 
-/// One of everything that rows refer to.
+/// A minimal profile, with one of each thing that rows refer to.
 fn plainest() -> Profile {
     Profile {
         objects: vec![Object::default()],

@@ -1,18 +1,18 @@
-// A profile's strip in cells that are fine enough to compare: home and local share under one policy.
+// A profile's strip as cells of a resolution that suits a comparison: home node and local share under one policy.
 
 import type { Strip } from "../../documents";
 import type { Documents } from "../../source";
 import type { Side } from "./sides";
 
-/** Finer is not seen on a screen. */
+/** Largest number of cells; finer ones would be smaller than pixels. */
 const MOST_CELLS = 2048;
 
 export interface Cells {
   strip: Strip;
-  /** Pages of a cell. */
+  /** Number of pages of a cell. */
   size: number;
   accesses: Float32Array;
-  /** Node where most pages of the cell live. */
+  /** Home node of most pages of the cell. */
   home: Uint8Array;
   /** Share of accesses that are local, 0 to 255. */
   local: Uint8Array;
@@ -24,7 +24,7 @@ function level(strip: Strip): number {
   return found;
 }
 
-/** Fails with a sentence where the strip does not have the policy. */
+/** Loads the cells of a side; fails with a one-sentence error if the strip does not contain the policy. */
 export async function cells(documents: Documents, side: Side): Promise<Cells> {
   const strip = await documents.strip(side.profile);
   const policy = strip.policies.indexOf(side.policy.policy);
@@ -45,7 +45,7 @@ export async function cells(documents: Documents, side: Side): Promise<Cells> {
   return made;
 }
 
-/** The part of both strips that is one object. */
+/** An object's positions in both strips. */
 export interface Span {
   name: string;
   a: { first: number; pages: number };
@@ -54,7 +54,7 @@ export interface Span {
 
 type Run = Strip["objects"][number];
 
-/** Objects of both by name, the first of a name with the first; within one profile that is each with itself. */
+/** Pairs the objects of two strips by name, those of the same name in order. */
 export function spans(a: Strip, b: Strip): { spans: Span[]; left: number } {
   const rest = new Map<string, Run[]>();
   for (const run of b.objects) rest.set(run.name, [...(rest.get(run.name) ?? []), run]);
@@ -69,7 +69,7 @@ export function spans(a: Strip, b: Strip): { spans: Span[]; left: number } {
   return { spans: found, left };
 }
 
-/** Local share of a run of pages, by the cells that lie wholly within it; null where none does. */
+/** Local share of a run of pages, from the cells that lie completely within it; null if there are none. */
 export function localShare(of: Cells, { first, pages }: { first: number; pages: number }): number | null {
   const from = Math.ceil(first / of.size);
   const to = Math.floor((first + pages) / of.size);

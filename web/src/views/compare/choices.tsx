@@ -1,4 +1,4 @@
-// What to compare with what.
+// Controls to choose the two sides of the comparison.
 
 import { TODAY } from "../../chosen";
 import { profileTitle } from "../../profiles";

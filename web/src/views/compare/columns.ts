@@ -1,4 +1,4 @@
-// The strip of differences, column by column: where each lies on both sides, and how it is painted.
+// Columns of the strip of differences: their positions on both sides, and how they are painted.
 
 import { css, type Palette } from "../../palette";
 import type { Cells, Span } from "./cells";
@@ -6,12 +6,12 @@ import type { Cells, Span } from "./cells";
 export const ROW = 26;
 export const GAP = 6;
 
-/** One column of the picture: where it lies on both sides. */
+/** A column of the picture, with its positions on both sides. */
 export interface Column {
   span: Span;
   a: number;
   b: number;
-  /** Page within the object, by the first side. */
+  /** Page within the object, on the first side. */
   page: number;
 }
 
@@ -57,7 +57,7 @@ export function paint(pen: CanvasRenderingContext2D, shown: readonly Column[], a
     bar(x, 1, node(homes[1]));
     bar(x, 2, used ? css(colours.locality(0.5 + (local[1] - local[0]) / 2)) : css(colours.card));
   });
-  // Where an object ends.
+  // Lines between objects.
   pen.fillStyle = css(colours.card);
   shown.forEach((column, x) => x > 0 && shown[x - 1]!.span !== column.span && pen.fillRect(x, 0, 1, 3 * ROW + 2 * GAP));
 }

@@ -1,4 +1,4 @@
-// Who reads whose memory: what changes between any two nodes.
+// Differences of the accesses from each node to each node's memory.
 
 import type { Row } from "../../export/csv";
 import { Figure } from "../../figure";
@@ -11,7 +11,7 @@ import type { Pair, Side } from "./sides";
 const LEFT = 52;
 const TOP = 34;
 
-/** Shares of all accesses: two runs need not have made equally many. */
+/** Shares of all accesses, because two runs may differ in their number of accesses. */
 function shares(side: Side): number[][] {
   const placed = side.machine.policies.find((p) => p.policy === side.policy.policy);
   const all = placed?.accesses.flat().reduce((x, y) => x + y, 0) ?? 0;
@@ -30,7 +30,7 @@ function cells(pair: Pair): Cell[] {
   return a.flatMap((row, from) => row.map((share, to) => ({ from, to, a: share, b: b[from]?.[to] ?? 0 })));
 }
 
-/** More at home or less abroad is better. */
+/** Improvement: more local or fewer remote accesses. */
 const gain = (c: Cell) => (c.from === c.to ? c.b - c.a : c.a - c.b);
 
 export function CrossingsDifference({ pair }: { pair: Pair }) {

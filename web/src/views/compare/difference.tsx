@@ -1,13 +1,13 @@
-// A difference with its sign, its colour, and in words: nobody has to tell colours apart.
+// Shows a difference with its sign, as a colour, and in words, so that it can be read without distinguishing colours.
 
 import { signed, type Kind } from "../../format";
 
-/** Which way is better. */
+/** Whether larger or smaller values are better. */
 export type Better = "more" | "less" | "neither";
 
 export type Judgement = "better" | "worse" | "same" | "other";
 
-/** Less than this of the larger one is nothing. */
+/** Smallest relative difference, as a fraction of the larger value, that counts as a change. */
 const NOTHING = 0.0005;
 
 export function judge(a: number, b: number, better: Better): Judgement {
@@ -20,7 +20,7 @@ const WORDS: Record<Judgement, string> = { better: "better", worse: "worse", sam
 
 export function difference(a: number, b: number, as: Kind): string {
   if (as !== "percent") return signed(b - a, as);
-  // Of shares, points: 10 % to 15 % is 5 points, not half as much again.
+  // Differences of shares are in percentage points: from 10 % to 15 % are 5 points.
   return signed(b - a, as).replace("%", "points");
 }
 
@@ -35,10 +35,10 @@ export function Difference({ a, b, as, better }: { a: number | null; b: number |
   );
 }
 
-/** What is known of a share on one side: a point where it was counted. */
+/** Bounds of a share on one side; both are equal if accesses were counted. */
 export type Known = readonly [number, number];
 
-/** Of two shares of which at least one is known between bounds: which is larger is known where these lie apart. */
+/** Compares two shares by their bounds; null if the bounds overlap, so that the order of the shares is unknown. */
 export function apart(a: Known, b: Known, better: Better): Judgement | null {
   if (a[0] <= b[1] && b[0] <= a[1]) return null;
   return judge(a[0], b[0], better);
@@ -59,7 +59,7 @@ export function BoundedDifference({ a, b, better }: { a: Known; b: Known; better
   );
 }
 
-/** To the right of the middle is better. */
+/** A bar from the middle, to the right for an improvement. */
 export function DifferenceBar({ by, most, label }: { by: number; most: number; label: string }) {
   const half = most > 0 ? Math.min(1, Math.abs(by) / most) * 50 : 0;
   return (

@@ -16,9 +16,9 @@ interface Metric {
   as: Kind;
   better: Better;
   pointer: (side: Side) => string;
-  /** Where samples have bounds of it. */
+  /** Pointer to the metric's bounds, which exist if accesses are samples. */
   range?: (side: Side) => string;
-  /** Of the profile, not of the policy: the same on both sides where one profile is compared. */
+  /** Whether the metric depends on the profile alone, so that it is equal for two policies of one profile. */
   ofProfile?: boolean;
 }
 
@@ -54,7 +54,7 @@ const read = (metric: Metric, side: Side) => {
   return typeof value === "number" ? value : null;
 };
 
-/** Where either side has bounds: what is known of both. */
+/** Bounds of both sides, if at least one side has bounds. */
 function known(metric: Metric, { a, b }: Pair): [Known, Known] | null {
   const [x, y] = [a, b].map((side) => (metric.range ? rangeAt(side.report, metric.range(side)) : null));
   const point = (side: Side): Known => [read(metric, side) ?? 0, read(metric, side) ?? 1];

@@ -1,4 +1,4 @@
-// Objects of both sides: how local each is, and by how much that differs.
+// Objects of both sides with their local fractions and the difference.
 
 import type { ReportObject } from "../../documents";
 import type { Row } from "../../export/csv";
@@ -10,7 +10,7 @@ import { localShare, spans, type Cells } from "./cells";
 import { BoundedDifference, Difference, DifferenceBar, difference, type Known } from "./difference";
 import type { Pair } from "./sides";
 
-/** Lines shown; the CSV has all. */
+/** Largest number of lines shown; the CSV has all. */
 const SHOWN = 40;
 
 interface Line {
@@ -21,11 +21,11 @@ interface Line {
   b: number | null;
   accesses: number;
   local: [number | null, number | null];
-  /** Of samples: what they say of either side. */
+  /** Bounds of the local fraction on each side, if accesses are samples. */
   known: [Known | null, Known | null];
 }
 
-/** Two profiles: by name and site, else by name alone. */
+/** Matches the objects of two profiles by name and site, else by name alone. */
 function matched(one: readonly ReportObject[], two: readonly ReportObject[]): Line[] {
   const left = new Set(two.keys());
   const take = (same: (o: ReportObject) => boolean) => {
@@ -60,7 +60,8 @@ function matched(one: readonly ReportObject[], two: readonly ReportObject[]): Li
   return lines;
 }
 
-/** Two policies: the report has local shares under first-touch alone, cells have them under each. */
+/** Lines for two policies of one profile. Local shares come from the cells, because the report has them only for
+ *  first-touch. */
 function mapped(pair: Pair, a: Cells, b: Cells): Line[] {
   const runs = new Map(a.strip.objects.map((run) => [run.object, run]));
   const by = spans(a.strip, b.strip).spans;
@@ -90,7 +91,7 @@ const of = (side: Pair["a"]) => (side.report.program.exact ? "" : " of samples")
 const change_of = (line: Line) =>
   line.local[0] === null || line.local[1] === null || bounded(line) ? null : line.local[1] - line.local[0];
 
-/** What is known of both sides, where that is bounds on either. */
+/** Bounds of both sides, if at least one side has bounds. */
 function bounded({ local: [x, y], known: [a, b] }: Line): [Known, Known] | null {
   if (x === null || y === null || (!a && !b)) return null;
   return [a ?? [x, x], b ?? [y, y]];
@@ -107,7 +108,7 @@ export function ObjectsDifference({ pair, a, b }: { pair: Pair; a: Cells | undef
   const lines = pair.profiles ? matched(pair.a.report.objects, pair.b.report.objects) : mapped(pair, a!, b!);
   lines.sort((x, y) => change(y) - change(x));
   const shown = lines.slice(0, SHOWN);
-  // Of differences that hardly are any, bars do not make much.
+  // The scale has a minimum, so that very small differences have short bars.
   const most = Math.max(0.05, ...lines.map(({ local: [x, y] }) => (x === null || y === null ? 0 : Math.abs(y - x))));
   const rows = (): Row[] => [
     [

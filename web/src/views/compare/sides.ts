@@ -1,4 +1,4 @@
-// What is compared with what: two profiles under one policy, or two policies of one profile.
+// The two sides of a comparison: two profiles under one policy, or two policies of one profile.
 
 import { TODAY, chosenPolicy } from "../../chosen";
 import type { Machine, Policy, Report } from "../../documents";
@@ -10,17 +10,17 @@ export interface Side {
   profile: number;
   report: Report;
   machine: Machine;
-  /** The policy compared, and where it stands in the report. */
+  /** The compared policy, and its index in the report. */
   policy: Policy;
   index: number;
-  /** What the side is called in heads and sentences. */
+  /** Name of the side in headings and sentences. */
   title: string;
 }
 
 export interface Pair {
   a: Side;
   b: Side;
-  /** Whether two profiles are compared, not two policies. */
+  /** Whether two profiles are compared instead of two policies. */
   profiles: boolean;
 }
 
@@ -34,7 +34,7 @@ async function side(documents: Documents, profile: number, policy: string, profi
   return { profile, report, machine, policy: shown, index, title };
 }
 
-/** Which profile the other is; the first that is not the one looked at, unless the address says. */
+/** Index of the profile to compare with: the one in the address, else the first other profile. */
 export function other(documents: Documents, profile: number, state: State): number | undefined {
   const asked = Number(state.against ?? -1);
   const others = documents.session.profiles.map((_, i) => i).filter((i) => i !== profile);
@@ -50,7 +50,7 @@ export async function pair(documents: Documents, report: Report, profile: number
   if (comparesProfiles(documents, state) && against !== undefined) {
     const policy = state.under ?? TODAY;
     const [a, b] = await Promise.all([side(documents, profile, policy, true), side(documents, against, policy, true)]);
-    // Two recordings of one program have one name.
+    // Two recordings of one program have the same name.
     if (a.title === b.title) [a.title, b.title] = [`${a.title} (1)`, `${b.title} (2)`];
     return { a, b, profiles: true };
   }

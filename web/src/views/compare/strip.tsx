@@ -1,4 +1,4 @@
-// The address space on both sides, and what differs: homes, and how much is local.
+// The address space on both sides, and the differences of home nodes and local fractions.
 
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { Row } from "../../export/csv";
@@ -25,7 +25,7 @@ function words(column: Column, r: Reading, pair: Pair): string {
   return `${column.span.name}, page ${range(column.page, 1)} · ${homes} · ${local} (${pair.a.title} → ${pair.b.title})`;
 }
 
-/** The object's pages, in the view that shows them best. */
+/** Opens the layout view on the object's pages. */
 const look = (pair: Pair, { span }: Column) =>
   update({ view: "layout", profile: String(pair.a.profile), from: String(span.a.first), to: String(span.a.first + span.a.pages) });
 

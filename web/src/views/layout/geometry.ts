@@ -1,4 +1,4 @@
-// Where things stand in the picture, in CSS pixels.
+// Positions of the parts of the picture, in CSS pixels.
 
 export interface Zone {
   y: number;
@@ -8,7 +8,7 @@ export interface Zone {
 export interface Geometry {
   width: number;
   height: number;
-  /** Left edge and width of all that has the address space as its x. */
+  /** Left edge and width of all parts whose x axis is the address space. */
   x: number;
   w: number;
   names: Zone;
@@ -24,7 +24,7 @@ export interface Geometry {
   row: number;
 }
 
-/** Room for names on the left, and on the right: the same wherever the address space is across. */
+/** Margins on the left, for names, and on the right, of all parts whose x axis is the address space. */
 export const GUTTER = 104;
 export const RIGHT = 10;
 

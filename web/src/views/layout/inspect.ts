@@ -1,4 +1,4 @@
-// Everything known of the pages under the cursor.
+// All figures of the pages under the cursor.
 
 import { runAt } from "../../paint/bands";
 import { NOBODY, OTHERS } from "../../paint/cells";
@@ -13,10 +13,10 @@ export interface Seen {
   end: number;
   object: number;
   name: string;
-  /** Counted from the object's first touched page. */
+  /** Page range within the object, counted from its first touched page. */
   within: string;
   of: number;
-  /** Other objects in the same cell. */
+  /** Number of other objects in the same cell. */
   more: number;
   address: string;
   accesses: number;
@@ -25,9 +25,9 @@ export interface Seen {
   exclusivity: number;
   nodes: { node: number; share: number }[];
   homes: { policy: string; node: number; share: number; local: number }[];
-  /** By row of the figure; the last are threads that are not told apart. */
+  /** Accesses by row of the figure; the last row stands for all threads that are not listed. */
   rows: Float64Array;
-  /** How much of each row's is local under the mapping shown. */
+  /** Local accesses by row, under the mapping shown. */
   local: Float64Array;
   listed: { thread: number; node: number; accesses: number }[];
   others: number;
@@ -88,7 +88,7 @@ export function inspect(scene: Scene, pageSize: number): Seen | null {
   return { ...seen, rows: tally.accesses, local: tally.local, listed, others: tally.accesses[rows.length]! };
 }
 
-/** Of a page, counted from where its object begins; without that, where the object begins. */
+/** Address of a page, whose number is counted from `begin`, the start of its object; empty if it is unknown. */
 function address(begin: string, page: number | undefined, pageSize: number): string {
   if (page === undefined) return "";
   try {
@@ -98,7 +98,7 @@ function address(begin: string, page: number | undefined, pageSize: number): str
   }
 }
 
-/** In a line, for those who listen and for the status below the picture. */
+/** The figures in one line, for screen readers and for the status line below the picture. */
 export function told(seen: Seen, scene: Scene, unit: string): string {
   const where = `${seen.name}${andMore(seen.more, "object", "zoom in")}, ${seen.end - seen.first === 1 ? "page" : "pages"} ${seen.within}`;
   const of = unit === "samples" ? " of samples" : "";

@@ -1,4 +1,4 @@
-// What the colours mean, for each way of colouring.
+// The legend of each colour mode.
 
 import { count } from "../../format";
 import { css, mix, type Palette, type Rgb } from "../../palette";

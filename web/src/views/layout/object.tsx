@@ -1,4 +1,4 @@
-// Beside the picture: the object that the pages belong to, back to the source.
+// Panel beside the picture: the object that the pages belong to, with its place in the source.
 
 import type { Report } from "../../documents";
 import { percent } from "../../format";

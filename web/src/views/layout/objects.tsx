@@ -1,11 +1,11 @@
-// Beside the picture while nothing is pointed at: all objects, to go to.
+// Panel beside the picture while no page is under the cursor: links to the objects.
 
 import type { Report, Strip } from "../../documents";
 import { update } from "../../state";
 import { Local } from "../../share";
 import { Value } from "../../value";
 
-/** More are found in the picture. */
+/** Largest number of objects listed. */
 const MOST = 16;
 
 export function Objects({ report, strip }: { report: Report; strip: Strip }) {

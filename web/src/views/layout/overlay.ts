@@ -1,8 +1,8 @@
-// What moves with the pointer: boxes above the picture, so that it need not be drawn again.
+// Marks that move with the pointer: HTML elements above the picture, so that the picture need not be drawn again.
 
 import type { Scene } from "./scene";
 
-/** Marks on the pages of the cursor, its row, the cell where they cross, and the place in the overview. */
+/** Marks of the cursor's column, its row, the cell where they cross, and its position in the overview. */
 export class Overlay {
   private readonly boxes: Record<"row" | "column" | "cell" | "tick", HTMLElement>;
 

@@ -6,7 +6,7 @@ import type { Cells } from "../../paint/cells";
 import type { Columns } from "../../paint/columns";
 import { paintReach } from "../../paint/reach";
 import { mapped, observed, paintFlat, paintShares, type Colour } from "../../paint/strips";
-import { device, Plate, resolution } from "../../paint/surface";
+import { device, ImageBuffer, resolution } from "../../paint/surface";
 import { count, whole } from "../../format";
 import type { Zone } from "./geometry";
 import type { Scene } from "./scene";
@@ -14,14 +14,14 @@ import { ticks } from "./ticks";
 import { titles } from "./titles";
 
 export class Painter {
-  private readonly strip = new Plate();
-  private readonly lines = new Plate();
-  private readonly reach = new Plate();
+  private readonly strip = new ImageBuffer();
+  private readonly lines = new ImageBuffer();
+  private readonly reach = new ImageBuffer();
   private readonly overview = document.createElement("canvas");
 
   constructor(private readonly scene: Scene) {}
 
-  /** `whole` where the overview has to be painted anew. */
+  /** Draws the picture; the overview only if `whole`, its columns, is given. */
   paint(pen: CanvasRenderingContext2D, whole: Columns<Cells> | undefined): void {
     const { geometry: at, look, inks, scene } = { ...this.scene, scene: this.scene };
     const { palette } = look;
@@ -70,7 +70,7 @@ export class Painter {
     this.strip.put(pen, 0, at.overview.y);
   }
 
-  /** Which part of the whole is below: a frame, and lines that lead down. */
+  /** Marks the visible span in the overview by a frame, with lines down to the picture. */
   private brush(pen: CanvasRenderingContext2D): void {
     const { geometry: at, span, strip, look } = this.scene;
     const pages = Math.max(1, strip.pages);
@@ -131,7 +131,7 @@ export class Painter {
     this.nodes(pen);
   }
 
-  /** Lines between nodes and their names; colour chips tie them to the strips above. */
+  /** Lines between nodes, and the nodes' names with colour chips as in the strips above. */
   private nodes(pen: CanvasRenderingContext2D): void {
     const { geometry: at, look, rows } = this.scene;
     const { palette } = look;

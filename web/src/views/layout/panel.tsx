@@ -1,4 +1,4 @@
-// Beside the picture: what is under the cursor.
+// Panel beside the picture: the pages under the cursor.
 
 import { andMore, count, percent, plural, whole } from "../../format";
 import { css, type Palette } from "../../palette";

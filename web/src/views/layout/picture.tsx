@@ -1,4 +1,4 @@
-// The picture, its choices, and what stands beside it.
+// The layout picture, its controls, and the panel beside it.
 
 import { useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { chosenPolicy } from "../../chosen";
@@ -6,7 +6,7 @@ import type { Strip } from "../../documents";
 import { Figure } from "../../figure";
 import { plural } from "../../format";
 import { palette } from "../../palette";
-import { finely } from "../../paint/surface";
+import { atSavedResolution } from "../../paint/surface";
 import { MODES, type Mode } from "../../paint/strips";
 import { Segments } from "../../segments";
 import { update } from "../../state";
@@ -23,12 +23,12 @@ import { clamped, read, whole, type Span } from "./span";
 import { table } from "./table";
 
 const TITLES: Record<Mode, string> = { node: "Node", local: "Local", class: "Sharing", accesses: "Accesses", exclusivity: "Exclusivity" };
-/** The address follows the hand after this pause, milliseconds: browsers count its changes. */
+/** Pause after user input before the address is updated, milliseconds: browsers limit the rate of changes. */
 const PAUSE = 180;
 
 type Props = ViewProps & { strip: Strip };
 
-/** What the address says of the look, with what is missing filled in. */
+/** The display settings from the address, with defaults for missing ones. */
 function useLook({ report, state, strip }: Props): Look {
   const dark = useTheme() === "dark";
   const wanted = strip.policies.indexOf(chosenPolicy(report, state));
@@ -39,7 +39,7 @@ function useLook({ report, state, strip }: Props): Look {
   return useMemo(() => ({ mode, chosen, after, selected, palette: palette(dark) }), [mode, chosen, after, selected, dark]);
 }
 
-/** Where the address leads: a span, or an object. */
+/** The span that the address names, directly or by an object. */
 function useTarget({ state, strip }: Props): Span {
   const { from, to, object } = state;
   return useMemo(() => {
@@ -48,7 +48,8 @@ function useTarget({ state, strip }: Props): Span {
   }, [from, to, object, strip]);
 }
 
-/** A span for the address. The whole needs no words, unless an object there would mean another. */
+/** A span as parameters of the address. They are omitted for the whole span, unless an object is selected, which would
+ *  stand for the object's own span. */
 function words({ from, to }: Span, pages: number, selected: boolean): { from: string | undefined; to: string | undefined } {
   const short = (position: number) => position.toFixed(2).replace(/\.00$/, "");
   return from === 0 && to >= pages && !selected ? { from: undefined, to: undefined } : { from: short(from), to: short(to) };
@@ -70,7 +71,7 @@ export function Picture(props: Props) {
   const unit = report.program.exact ? "accesses" : "samples";
 
   const choose = useCallback((object: number) => say(object), []);
-  /** Writes the span, and the selected object, into the address; it does not come back as an order from there. */
+  /** Writes the span and the selected object into the address, without triggering a change of the span. */
   const say = (object: number) => {
     const made = scene.current!;
     const patch = { ...words(made.span, strip.pages, object >= 0), object: object < 0 ? undefined : String(object) };
@@ -114,7 +115,7 @@ export function Picture(props: Props) {
     if (run) update({ object: String(object), from: String(run.first), to: String(run.first + run.pages) });
   };
   const { least, most } = scene.current?.scale ?? NOTHING;
-  // What does not change as the pointer moves is not made anew.
+  // Memoised, because it does not depend on the pointer.
   const legends = useMemo(
     () => (
       <>
@@ -141,7 +142,7 @@ export function Picture(props: Props) {
         title="Data layout"
         what={`All ${plural(strip.pages, "touched page")}, object after object, from left to right. The strips show how they are used and where a policy puts them; below, each row is a thread and colour says whether its accesses stay on its node. One cell is one page once you are near enough.`}
         element={() => {
-          if (scene.current) finely(() => scene.current?.redraw());
+          if (scene.current) atSavedResolution(() => scene.current?.redraw());
           return shown.current;
         }}
         rows={() => table(scene.current!, unit)}

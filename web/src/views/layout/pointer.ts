@@ -6,9 +6,9 @@ import type { Cursor, Scene } from "./scene";
 import { clamped, panned, whole, zoomed, type Span } from "./span";
 
 export interface PointerActions {
-  /** The span has changed by hand. */
+  /** The user has changed the span. */
   moved(): void;
-  /** An object is chosen; −1 none. */
+  /** The user has selected an object; −1 for none. */
   chose(object: number): void;
 }
 
@@ -95,7 +95,7 @@ export function followPointer(scene: Scene, actions: PointerActions): () => void
     switch (name) {
       case "ArrowLeft":
       case "ArrowRight": {
-        // The middle of a cell: its edge may be drawn in its neighbour's column.
+        // The cursor is set to the middle of a cell, because the cell's edge may be drawn in its neighbour's column.
         const middle = (Math.floor(at.position / cell) + 0.5) * cell + (name === "ArrowLeft" ? -step : step);
         const position = Math.max(0, Math.min(pages() - 0.5, middle));
         if (position < span.from || position >= span.to)

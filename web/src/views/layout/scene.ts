@@ -1,4 +1,4 @@
-// The picture of the layout: what is looked at, and painting it at most once a frame.
+// The state of the layout picture; draws it at most once per animation frame.
 
 import { cells, OTHERS, who, type Cells, type Who } from "../../paint/cells";
 import { columns, type Columns } from "../../paint/columns";
@@ -16,9 +16,9 @@ import { Overlay } from "./overlay";
 import { levelOf, whole, type Span } from "./span";
 import { Tiles } from "./tiles";
 
-/** Milliseconds between pictures of what has come. */
+/** Milliseconds for which arriving tiles are collected before the picture is drawn again. */
 const GATHER = 140;
-/** Milliseconds between two questions for what is looked at. */
+/** Smallest interval between two requests for tiles, milliseconds. */
 const ASK = 80;
 
 export interface Look {
@@ -27,12 +27,12 @@ export interface Look {
   chosen: number;
   /** Whether the page × thread figure is under the chosen mapping. */
   after: boolean;
-  /** Index of the selected object in the report; −1 none. */
+  /** Index of the selected object in the report; −1 if none is selected. */
   selected: number;
   palette: Palette;
 }
 
-/** Where the pointer or the keyboard is: a position, a row of threads or −1. */
+/** The position and the row of threads under the pointer or the keyboard cursor; row −1 if none. */
 export interface Cursor {
   position: number;
   row: number;
@@ -99,7 +99,7 @@ export class Scene {
   get level(): number {
     return levelOf(this.span, this.geometry.w, this.strip.finest, this.strip.coarsest);
   }
-  /** Accesses of a thread to a cell in full colour. */
+  /** Number of accesses of a thread to a cell that is drawn in full colour. */
   readonly full = (level: number) => this.fulls.get(level) ?? 1;
 
   resize(width: number): void {
@@ -130,7 +130,7 @@ export class Scene {
     this.soon();
   }
 
-  /** The whole picture, at once: for who saves it. */
+  /** Draws the whole picture immediately, to be saved. */
   redraw(): void {
     this.stale.picture = this.stale.overview = true;
     this.draw();
@@ -181,7 +181,7 @@ export class Scene {
     this.base.dataset.complete = String(!this.asking && this.tiles.complete && this.details.complete);
   }
 
-  /** For the tiles of what is looked at, not more often than makes sense while it changes. */
+  /** Requests the visible tiles, rate-limited by `ASK`. */
   private ask(): void {
     if (this.asking) return;
     const wait = this.asked + ASK - performance.now();
@@ -209,7 +209,7 @@ export class Scene {
     this.later(overview);
   }
 
-  /** What comes from elsewhere is drawn a little later, many at once: the hand goes first. */
+  /** Draws arrived tiles after a delay, several at once, so that user input has priority. */
   private later(overview: boolean): void {
     this.stale.overview ||= overview;
     this.coming ||= window.setTimeout(
@@ -235,7 +235,7 @@ export class Scene {
   }
 }
 
-/** Nearly the largest: a single hot page does not pale all others. */
+/** A high percentile instead of the maximum, so that a single hot page does not make all others pale. */
 function typical(accesses: Float32Array): number {
   if (accesses.length === 0) return 0;
   const every = Math.ceil(accesses.length / 2048);

@@ -1,4 +1,4 @@
-// The part of the address space that is looked at, in positions: from, to. It is never less than a page.
+// The visible part of the address space, from one position to another; it is at least a page.
 
 export interface Span {
   from: number;
@@ -13,7 +13,7 @@ export function clamped({ from, to }: Span, pages: number): Span {
   return { from: start, to: start + size };
 }
 
-/** Shrinks by a factor about a position that stays where it is. */
+/** The span scaled by a factor, with the position `about` fixed on the screen. */
 export function zoomed(span: Span, about: number, factor: number, pages: number): Span {
   const size = Math.max(1, (span.to - span.from) * factor);
   const share = (about - span.from) / (span.to - span.from);
@@ -30,7 +30,7 @@ export function levelOf(span: Span, width: number, finest: number, coarsest: num
   return Math.max(finest, Math.min(coarsest, level));
 }
 
-/** What the address says, if it makes sense. */
+/** The span in the parameters of the address, if it is valid. */
 export function read(from: string | undefined, to: string | undefined, pages: number): Span | undefined {
   const [a, b] = [Number(from ?? NaN), Number(to ?? NaN)];
   return Number.isFinite(a) && Number.isFinite(b) && b > a ? clamped({ from: a, to: b }, pages) : undefined;

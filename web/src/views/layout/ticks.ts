@@ -1,6 +1,6 @@
 // Round numbers along an axis.
 
-/** At most so many, at 1, 2 or 5 times a power of ten. */
+/** Positions of at most `most` ticks, at multiples of 1, 2 or 5 times a power of ten. */
 export function ticks(from: number, to: number, most: number): number[] {
   const rough = Math.max(1e-12, (to - from) / Math.max(1, most));
   const power = 10 ** Math.floor(Math.log10(rough));
@@ -10,7 +10,7 @@ export function ticks(from: number, to: number, most: number): number[] {
   return found;
 }
 
-/** Moments in one unit, with no more digits than they need. */
+/** Formats times in a common unit, with as many digits as are necessary. */
 export function moments(times: readonly number[]): string[] {
   const most = Math.max(...times.map(Math.abs), 0);
   const [factor, unit] = most >= 1 ? [1, "s"] : most >= 1e-3 ? [1e3, "ms"] : [1e6, "µs"];

@@ -1,5 +1,5 @@
-// Tiles as they come: the finest that is here is drawn until a finer one is, and what nobody looks at any more is not
-// asked for.
+// Loads tiles on demand: the finest loaded tile is drawn until a finer one has arrived, and tiles that are no longer
+// visible are not requested.
 
 import type { Find, Piece } from "../../paint/columns";
 
@@ -23,7 +23,7 @@ export class Tiles<T extends Piece> {
     private readonly coarsest: number,
     private readonly load: (level: number, index: number) => Promise<T>,
     private readonly arrived: (piece: T) => void,
-    /** Those of the generation before, until their successors are here. */
+    /** Tiles of the previous generation, used until their replacements have arrived. */
     private older: Tiles<T> | undefined,
   ) {}
 
@@ -35,7 +35,7 @@ export class Tiles<T extends Piece> {
     return this.older?.find(level, position);
   };
 
-  /** What is looked at now; what was wanted before and is not here yet is forgotten. */
+  /** Requests the visible tiles; requests that have not been sent yet are dropped. */
   want(level: number, from: number, to: number): void {
     this.queue = [];
     const add = (l: number, a: number, b: number) => {
@@ -73,7 +73,7 @@ export class Tiles<T extends Piece> {
   private take(at: number, piece: T): void {
     this.here.set(at, piece);
     if (piece.level === this.coarsest) this.older = undefined;
-    // The oldest go, but never the one that holds everything.
+    // The oldest tiles are removed, but never the one that covers everything.
     for (const [old, { level }] of this.here) {
       if (this.here.size <= KEPT) break;
       if (level < this.coarsest) this.here.delete(old);

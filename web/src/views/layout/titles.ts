@@ -1,4 +1,4 @@
-// What stands beside each strip, by what it is coloured by.
+// Titles of the strips, by colour mode.
 
 import type { Mode } from "../../paint/strips";
 import type { Scene } from "./scene";

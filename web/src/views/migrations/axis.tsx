@@ -2,7 +2,7 @@
 
 import { seconds } from "../../format";
 
-/** Steps that people count in: 1, 2 or 5 times a power of ten, about six of them. */
+/** Positions of about six ticks at multiples of 1, 2 or 5 times a power of ten. */
 export function ticks(end: number): number[] {
   const rough = end / 6;
   const power = 10 ** Math.floor(Math.log10(rough));

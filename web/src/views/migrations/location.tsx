@@ -60,7 +60,8 @@ function Strips({ object, y, width }: { object: Moved; y: number; width: number 
   );
 }
 
-/** An object that nobody claimed has no first page: its strip begins where its moves do. */
+/** First page and length of an object's strip. Pages of no known object have no first page: the strip begins at the
+ *  first moved page. */
 function extent(object: Moved): { base: number; span: number } {
   const last = object.homes.at(-1);
   const end = last ? last.page + last.pages : 1;

@@ -1,4 +1,4 @@
-// Runtime migration (Tao et al., Figure 1): moves as they happen, the node left above, the node gone to below.
+// Runtime migration (Tao et al., Figure 1): moves in order of time, the source node above, the target node below.
 
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { Row } from "../../export/csv";
@@ -85,7 +85,7 @@ function Item({ move, x, past, colours }: { move: Move; x: number; past: boolean
   );
 }
 
-/** How many of the moves had happened by now. */
+/** Number of moves up to the time `now`. */
 function happened(moves: readonly Move[], now: number): number {
   let [low, high] = [0, moves.length];
   while (low < high) {
@@ -104,7 +104,7 @@ export function MoveSequence({ moves, all, player }: { moves: readonly Move[]; a
   const past = happened(moves, player.now);
   const whole = moves.length * ITEM;
   const [follows, before] = [useRef(true), useRef(-1)];
-  // Follows what happens; but who has scrolled back to look is left alone when more moves come.
+  // Scrolls to the newest moves, unless the reader has scrolled back.
   useEffect(() => {
     const box = scroller.current;
     const grown = before.current !== moves.length;
@@ -124,7 +124,7 @@ export function MoveSequence({ moves, all, player }: { moves: readonly Move[]; a
     if (!way || !scroller.current) return;
     event.preventDefault();
     let to = Math.max(0, Math.min(moves.length - 1, past - 1 + way));
-    // Moves of one moment are one step.
+    // Moves at the same time are one step.
     while (way < 0 && to > 0 && moves[to]!.seconds === moves[past - 1]?.seconds) to -= 1;
     player.seek(moves[to]?.seconds ?? 0);
     scroller.current.scrollLeft = Math.max(0, (to + 1) * ITEM - width * 0.7);

@@ -1,4 +1,4 @@
-// Recorded moves as the view filters and judges them.
+// Recorded moves, with the order and the filters of the view.
 
 import type { Migration, Report } from "../../documents";
 
@@ -8,7 +8,7 @@ export interface Filter {
 }
 
 export interface Move extends Migration {
-  /** Its number among all, in the order of time. */
+  /** Index of the move among all moves, in the order of time. */
   index: number;
 }
 
@@ -19,7 +19,7 @@ export const numbered = (migrations: readonly Migration[]): Move[] =>
 export const matches = (filter: Filter) => (move: { object: string; by?: string }) =>
   (!filter.object || move.object === filter.object) && (!filter.by || move.by === filter.by);
 
-/** When the run ended, as far as moves go. */
+/** End of the time axis of moves, seconds since the recording began. */
 export const runEnd = (report: Report) =>
   Math.max(
     report.program.wall_seconds,

@@ -3,7 +3,7 @@
 import { css, palette } from "../../palette";
 import { useTheme } from "../../theme";
 
-/** Colours by node, as text that SVG takes; and the ink that is read on each. */
+/** CSS colours of nodes, and the colour of text on each. */
 export function useNodeColours(): { fill: (node: number) => string; ink: (node: number) => string } {
   const { node } = palette(useTheme() === "dark");
   const light = (n: number) => {

@@ -1,15 +1,15 @@
-// The run from its start to its end, to be played: all figures of the view show it up to the same moment.
+// Playback of the run: all figures of the view show the run up to the same time.
 
 import { useEffect, useRef, useState } from "preact/hooks";
 import { seconds } from "../../format";
 import { useKeys } from "../../keyboard";
 import { update, type State } from "../../state";
 
-/** Seconds that the whole run takes to play, however long it was. */
+/** Duration of the playback of a whole run, seconds. */
 const SHOW = 16;
 
 export interface Playing {
-  /** Seconds since the recording began up to which is shown. */
+  /** Time up to which the run is shown, seconds since the recording began. */
   now: number;
   end: number;
   playing: boolean;
@@ -19,13 +19,13 @@ export interface Playing {
 
 const still = () => matchMedia("(prefers-reduced-motion: reduce)").matches;
 
-/** Of the address; what is no time in the run is its end. */
+/** The time in the address; null, which stands for the end, if the address has none within the run. */
 function start(state: State, end: number): number | null {
   const at = Number(state.until ?? NaN);
   return at >= 0 && at < end ? at : null;
 }
 
-/** At the end it stays there when more comes, as in a live session. Where it stands still, the address knows. */
+/** Playback state. At the end of a live session, the time follows the end. When paused, the time is in the address. */
 export function usePlayer(end: number, state: State): Playing {
   const [at, set] = useState<number | null>(() => start(state, end));
   const [playing, play] = useState(false);
@@ -35,7 +35,7 @@ export function usePlayer(end: number, state: State): Playing {
   useEffect(() => {
     if (!playing) return;
     let last = performance.now();
-    // Who wants little motion gets steps.
+    // With `prefers-reduced-motion`, playback advances in few, large steps.
     const pause = still() ? 800 : 33;
     const timer = setInterval(() => {
       const time = performance.now();
@@ -50,7 +50,7 @@ export function usePlayer(end: number, state: State): Playing {
   }, [playing, end]);
   useEffect(() => {
     if (playing) return;
-    // A hand on the slider passes many moments.
+    // Dragging the slider changes the time often; the address is updated only after a pause.
     const timer = setTimeout(() => update({ until: at === null ? undefined : at.toFixed(3) }, true), 300);
     return () => clearTimeout(timer);
   }, [at, playing]);

@@ -1,4 +1,5 @@
-// What would have to move if every page were to be where each slice uses it most: whether moving pays at all.
+// The moves that would keep every page, in each slice, on the node that uses it most. They show whether page migration
+// can pay off.
 
 import type { Report } from "../../documents";
 import type { Row } from "../../export/csv";
@@ -9,13 +10,13 @@ import { Value } from "../../value";
 const WHAT =
   "How often each page would have to move, to be in every slice of the run on the node that uses it most in that slice (Diener et al., II-C). Pages that never would have one place for the whole run: put them there once. Where many would move again and again, only a policy that moves pages while the program runs can follow.";
 
-/** Pages that would move more often than this stand together. */
+/** Pages with more moves than this are shown as one group. */
 const MOST = 7;
 
 interface Line {
   moves: string;
   pages: number;
-  /** Where the report has the figure, if it is one of its own. */
+  /** JSON pointer to the figure, if the report contains it. */
   pointer?: string;
 }
 

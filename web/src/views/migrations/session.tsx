@@ -1,4 +1,4 @@
-// A session that is running: what each of its intervals brought, as `nodewise balance` tells it.
+// A running session: figures of each interval, as reported by `nodewise balance`.
 
 import { useMemo } from "preact/hooks";
 import uplot from "uplot";
@@ -14,7 +14,7 @@ type Intervals = readonly Record<string, unknown>[];
 
 interface Point {
   time: number;
-  /** Pages moved in the interval: the session counts from its beginning. */
+  /** Pages moved in the interval; the session reports the total since its start. */
   moved: number;
   local: number | null;
 }
@@ -38,7 +38,7 @@ function points(intervals: Intervals): Point[] {
   });
 }
 
-/** What the samples of the last interval say of its accesses. */
+/** Bounds of the share of local accesses in the last interval. */
 function local(last: unknown): string {
   const range = rangeAt(last, "/local_accesses/last");
   return range ? between(range) : "samples cannot say";

@@ -1,4 +1,4 @@
-// Page show (Tao et al., Figure 1): where the most restless pages lived through the run.
+// Page show (Tao et al., Figure 1): home nodes over time of the pages with most moves.
 
 import { useRef } from "preact/hooks";
 import type { Moves } from "../../documents";

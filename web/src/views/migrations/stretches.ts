@@ -1,4 +1,4 @@
-// Many pages in few columns: each has the node of most of its moved pages.
+// Maps many pages to few columns: each column shows the most frequent node of its moved pages.
 
 interface Home {
   page: number;

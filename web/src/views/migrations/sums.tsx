@@ -1,4 +1,4 @@
-// What the moves of a run amount to.
+// Totals of the moves of a run.
 
 import type { Report } from "../../documents";
 import { Local } from "../../share";

@@ -1,4 +1,4 @@
-// Who moved what: between which nodes, when, and what was held back.
+// Moves by originator, node pair and time, and moves that a limit prevented.
 
 import { useMemo } from "preact/hooks";
 import type uPlot from "uplot";
@@ -11,7 +11,7 @@ import { Plot } from "../../plot";
 import { Value } from "../../value";
 import type { Filter } from "./moves";
 
-/** More columns than this do not fit a page. */
+/** Largest number of nodes whose matrix fits the page. */
 const MOST_NODES = 32;
 
 function matrixRows(moves: Moves): Row[] {
@@ -95,11 +95,11 @@ interface Step {
   start: number;
   end: number;
   ours: number;
-  /** The kernel, and whoever else moved pages. */
+  /** Pages moved by the kernel and by others. */
   theirs: number;
 }
 
-/** All pairs of nodes together, step by step; without moves a step is missing in the report, and 0 here. */
+/** Moves of each time step, summed over node pairs. Steps without moves are missing in the report; they are 0 here. */
 function steps(moves: Moves): Step[] {
   const found = new Map<number, Step>();
   for (const s of moves.over_time) {
@@ -111,7 +111,7 @@ function steps(moves: Moves): Step[] {
   return [...found.values()].sort((a, b) => a.start - b.start);
 }
 
-/** Bars stand in the middle of their steps; all steps are equally long. */
+/** Data of the bars, each in the middle of its step; all steps have the same length. */
 function series(list: readonly Step[], end: number): uPlot.AlignedData {
   const long = list[0] ? list[0].end - list[0].start : end;
   const n = Math.max(1, Math.min(2000, Math.round(end / long)));
@@ -119,7 +119,7 @@ function series(list: readonly Step[], end: number): uPlot.AlignedData {
   for (let i = 0; i < n; i++) columns[0][i] = (i + 0.5) * long;
   for (const s of list) {
     const i = Math.min(n - 1, Math.floor((s.start + s.end) / 2 / long));
-    // The second lies in front of the first, which is both.
+    // The bar of our moves is drawn in front of the bar of all moves.
     columns[1][i]! += s.ours + s.theirs;
     columns[2][i]! += s.ours;
   }

@@ -1,4 +1,4 @@
-// What happened to an object, what to do, and the code that does it.
+// The diagnosis of an object, the remedy, and the code that implements it.
 
 import { useState } from "preact/hooks";
 import { Copyable } from "../../copyable";
@@ -7,7 +7,7 @@ import { percent } from "../../format";
 import { Prose } from "../../prose";
 import { update } from "../../state";
 
-/** Regions that are listed; the rest make up little. */
+/** Largest number of regions listed; further ones have few accesses. */
 const REGIONS = 6;
 
 function Region({ division }: { division: Division }) {

@@ -1,4 +1,4 @@
-// Who reads whose memory, as a matrix: for machines whose links are not known, or too many to draw.
+// Accesses by CPU node and memory node as a matrix, for machines whose links are unknown or too many to draw.
 
 import type { Report } from "../../documents";
 import { count, percent } from "../../format";

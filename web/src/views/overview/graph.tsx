@@ -1,4 +1,5 @@
-// A machine under one policy: nodes with how local their threads' accesses are, links as wide as they carry.
+// The machine as a graph under one policy: nodes show the local fraction of their threads' accesses, link width shows
+// bandwidth.
 
 import { useRef } from "preact/hooks";
 import type { Machine, Report } from "../../documents";
@@ -33,7 +34,7 @@ function Arc({ at, radius, from, to, tone }: { at: Point; radius: number; from: 
   );
 }
 
-/** How busy the node's memory is: the level to which its disc is filled. */
+/** Utilization of a node's memory, shown as the level to which its disc is filled. */
 function Level({ at, radius, busy }: { at: Point; radius: number; busy: number }) {
   const height = Math.max(0, Math.min(1, busy)) * 2 * radius;
   const y = at.y + radius - height;
@@ -79,7 +80,7 @@ function LaneMark({ lane, machine, placed }: { lane: Lane; machine: Machine; pla
   );
 }
 
-/** Left and right go through nodes, then links: the picture is one stop of the Tab key. */
+/** Arrow keys move the focus through nodes and then links, so that the picture is a single tab stop. */
 function walk(svg: SVGSVGElement, event: KeyboardEvent): void {
   const way = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 }[event.key];
   if (!way) return;

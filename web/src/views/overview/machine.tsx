@@ -15,7 +15,7 @@ import { Graph } from "./graph";
 import { shape } from "./shape";
 import { STEP_NAMES, type Placed } from "./traffic";
 
-/** More cannot be told apart in a graph; and with more links a matrix is easier to read. */
+/** Largest numbers of nodes and links drawn as a graph; beyond these a matrix is easier to read. */
 const MOST_NODES = 16;
 const MOST_LINKS = 64;
 
@@ -29,7 +29,7 @@ function rows(machine: Machine, shown: readonly Placed[]): Row[] {
   for (const placed of shown) {
     placed.accesses.forEach((row, from) =>
       row.forEach((accesses, to) => {
-        // A reader's data come over the link from the memory to it.
+        // Data flow to the reader over the link from the memory node to the reader's node.
         const link = machine.links.findIndex((l) => l.from === to && l.to === from);
         const used = placed.links[link];
         table.push([

@@ -1,4 +1,4 @@
-// Which object is to blame, the costliest first; below each what happened and what to do.
+// The objects, the costliest first, each with its diagnosis and remedy.
 
 import { useState } from "preact/hooks";
 import { Bar } from "../../bar";
@@ -12,10 +12,10 @@ import { Term } from "../../tip";
 import { Value } from "../../value";
 import { Advice } from "./advice";
 
-/** Shown at first, and by each further request. */
+/** Number of objects shown at first, and added by each further request. */
 const FIRST = 8;
 const MORE = 100;
-/** What costs less of the run time is not among the first. */
+/** Smallest share of the run time for an object to be shown at first. */
 const COSTLY = 0.005;
 
 const WHAT = {

@@ -1,4 +1,4 @@
-// Every policy, a line each: what it would cost, how local, how even.
+// A table of policies: predicted time, local fraction, balance.
 
 import { RangeBar, Bar } from "../../bar";
 import { TODAY, chosenPolicy } from "../../chosen";
@@ -48,7 +48,7 @@ function rows(report: Report): Row[] {
   return [head, ...report.policies.map(line)];
 }
 
-/** What the verdict says of a policy: where it says nothing for certain, nothing. */
+/** The verdict on a policy; empty if the verdict is uncertain. */
 function recommendation({ policy }: Policy, { verdict }: Report): string {
   if (policy !== verdict.policy || verdict.outcome === "unknown") return "";
   return policy === TODAY ? "keep it" : "recommended";

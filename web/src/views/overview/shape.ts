@@ -1,4 +1,4 @@
-// Where nodes and links of a machine's picture lie, in units of the picture.
+// Positions of nodes and links in the picture of a machine, in the picture's units.
 
 import type { Machine } from "../../documents";
 
@@ -7,18 +7,18 @@ export interface Point {
   y: number;
 }
 
-/** One direction of a link: a bent line from edge to edge, its arrow's head, and where its middle is. */
+/** One direction of a link: a curve from edge to edge, its arrow head, and its middle. */
 export interface Lane {
   link: number;
   path: string;
   head: string;
   width: number;
-  /** Where it is farthest from the straight way. */
+  /** The point at which the curve is farthest from the straight line. */
   crest: Point;
 }
 
 export interface Shape {
-  /** What of the plane is drawn. */
+  /** The visible part of the plane. */
   box: { x: number; y: number; width: number; height: number };
   radius: number;
   nodes: Point[];
@@ -27,7 +27,7 @@ export interface Shape {
 
 const WIDTH = 620;
 const EDGE = 10;
-/** The thinnest lane; the thickest leaves room for those of other nodes. */
+/** Width of the thinnest lane; the largest width depends on the number of nodes, so that lanes do not overlap. */
 const THIN = 2;
 const thickest = (nodes: number) => (nodes <= 4 ? 11 : nodes <= 8 ? 9 : 5);
 
@@ -35,7 +35,7 @@ const between = (a: Point, b: Point, share: number): Point => ({ x: a.x + (b.x -
 const distance = (a: Point, b: Point) => Math.hypot(b.x - a.x, b.y - a.y);
 const show = (p: Point) => `${p.x.toFixed(1)} ${p.y.toFixed(1)}`;
 
-/** A quarter turn to the left of the way from a to b, of the given length. */
+/** A vector of the given length, perpendicular to the line from a to b, to its left. */
 function aside(a: Point, b: Point, length: number): Point {
   const d = distance(a, b) || 1;
   return { x: ((b.y - a.y) / d) * length, y: (-(b.x - a.x) / d) * length };
@@ -43,7 +43,7 @@ function aside(a: Point, b: Point, length: number): Point {
 
 const plus = (a: Point, b: Point): Point => ({ x: a.x + b.x, y: a.y + b.y });
 
-/** How far a straight line would have to give way to nodes that lie on it; its sign says to which side. */
+/** How far a line has to bend to avoid the nodes that lie on it; the sign gives the side. */
 function detour(a: Point, b: Point, others: readonly Point[], room: number): number {
   let most = 0;
   const d = distance(a, b) || 1;
@@ -52,7 +52,7 @@ function detour(a: Point, b: Point, others: readonly Point[], room: number): num
     if (along <= 0.05 || along >= 0.95) continue;
     const off = ((o.x - a.x) * (b.y - a.y) - (o.y - a.y) * (b.x - a.x)) / d;
     if (Math.abs(off) >= room) continue;
-    // Half the way of the control point is how far a curve bends.
+    // A quadratic curve bends by half the distance of its control point.
     const need = 2 * (room - Math.abs(off) + 6) * (off > 0 ? -1 : 1);
     if (Math.abs(need) > Math.abs(most)) most = need;
   }
@@ -78,7 +78,7 @@ function lane(from: Point, to: Point, bend: number, offset: number, width: numbe
   };
 }
 
-/** Both directions of a pair keep to the left of the way they go, so that they lie side by side. */
+/** The two directions of a pair are each moved to their left, so that they lie side by side. */
 function lanes(machine: Machine, nodes: readonly Point[], radius: number): Lane[] {
   const most = Math.max(...machine.links.map((l) => l.bandwidth), 1);
   const width = (bandwidth: number) => Math.max(THIN, (bandwidth / most) * thickest(nodes.length));
@@ -96,7 +96,7 @@ function lanes(machine: Machine, nodes: readonly Point[], radius: number): Lane[
 
 const spread = (values: readonly number[]) => Math.max(...values) - Math.min(...values);
 
-/** Holds all points, and a lane's width around them. */
+/** A box around all points, with a margin of a lane's width. */
 function box(points: readonly Point[]): Shape["box"] {
   const [x, y] = [Math.min(...points.map((p) => p.x)), Math.min(...points.map((p) => p.y))];
   const [right, below] = [Math.max(...points.map((p) => p.x)), Math.max(...points.map((p) => p.y))];

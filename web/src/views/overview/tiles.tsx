@@ -1,4 +1,4 @@
-// Six figures to know a run by.
+// The six most important figures of a run.
 
 import { TODAY } from "../../chosen";
 import type { Report } from "../../documents";

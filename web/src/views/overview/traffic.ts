@@ -1,11 +1,11 @@
-// What a policy puts on nodes and links, in figures and in words.
+// The load that a policy puts on nodes and links, in figures and in words.
 
 import type { Machine, Report } from "../../documents";
 import { bandwidth, bytes, count, percent } from "../../format";
 
 export type Placed = Machine["policies"][number];
 
-/** Five steps of how busy something is: on from half there may be queues. */
+/** Limits of five steps of utilization; from half on, queueing is likely. */
 export const STEPS = [0.05, 0.25, 0.5, 0.75] as const;
 export const STEP_NAMES = ["idle", "to 25 %", "to 50 %", "to 75 %", "above"] as const;
 export const step = (share: number) => STEPS.filter((limit) => share >= limit).length;
@@ -13,12 +13,12 @@ export const step = (share: number) => STEPS.filter((limit) => share >= limit).l
 const sum = (numbers: readonly number[]) => numbers.reduce((a, b) => a + b, 0);
 
 export interface NodeTraffic {
-  /** Accesses by the node's threads; the part of them to its own memory. */
+  /** Number of accesses by the node's threads, and of those to the node's own memory. */
   made: number;
   local: number;
-  /** Accesses that its memory serves. */
+  /** Number of accesses that the node's memory serves. */
   served: number;
-  /** Share of its controller's bandwidth, where known. */
+  /** Utilization of the node's memory controller; null if unknown. */
   busy: number | null;
 }
 

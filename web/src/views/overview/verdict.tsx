@@ -1,4 +1,4 @@
-// The verdict in one sentence, what it rests on, and the command to run next.
+// The verdict in one sentence, its reasons, and the command to run next.
 
 import type { Report } from "../../documents";
 import { Copyable } from "../../copyable";

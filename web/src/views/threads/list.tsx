@@ -1,4 +1,4 @@
-// Every thread with its nodes and whom it shares most with.
+// A table of threads, with their nodes and the threads with which they share most.
 
 import type { Threads } from "../../documents";
 import { Figure } from "../../figure";

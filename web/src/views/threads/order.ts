@@ -1,4 +1,4 @@
-// Groups in the order of a placing: by node, then by cluster, then as they are numbered.
+// Orders groups of threads by node, then by cluster, then by number.
 
 import type { Placing } from "../../documents";
 

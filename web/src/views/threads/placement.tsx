@@ -118,7 +118,7 @@ function Chip({ threads, group, x, y, palette }: { threads: Threads; group: numb
   );
 }
 
-/** What the change is worth; `today` is how the report has the threads placed. */
+/** The benefit of the change of placement; `today` is the affinity of the report. */
 export function Worth({ threads, today }: { threads: Threads; today: string }) {
   const { before, after } = threads;
   const unit = after.local_range ? "samples" : "accesses";

@@ -1,4 +1,4 @@
-// Whether threads take the same parts in each run, and what every policy keeps in another one.
+// Whether threads take the same parts of the data in each run, and the local fraction of each policy in another run.
 
 import type { Report } from "../../documents";
 import { Figure } from "../../figure";

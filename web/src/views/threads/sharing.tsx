@@ -8,7 +8,7 @@ import { count } from "../../format";
 import { SMALL } from "../../paint/bands";
 import { Inks } from "../../paint/inks";
 import { paintMatrix, span } from "../../paint/matrix";
-import { device, finely, Plate, sized } from "../../paint/surface";
+import { device, atSavedResolution, ImageBuffer, sized } from "../../paint/surface";
 import { css, type Palette } from "../../palette";
 import { Segments } from "../../segments";
 import { Key, Outline, Ramp } from "../layout/legend";
@@ -71,7 +71,7 @@ export function Sharing({ threads, nodes, palette, after, unit }: SharingProps) 
       title="Who shares with whom"
       what={`Each square is a pair of ${threads.groups.some((g) => g.threads.length > 1) ? "groups of threads" : "threads"}: how many ${unit} of theirs go to pages that both use. Threads stand in the order of the nodes they run on; frames are clusters that belong together. Dark outside the frames on the diagonal is sharing across nodes.`}
       element={() => {
-        finely(() => base.current && draw(base.current, side, threads, order, inks, palette));
+        atSavedResolution(() => base.current && draw(base.current, side, threads, order, inks, palette));
         return body.current;
       }}
       rows={() => rows(threads, unit)}
@@ -138,7 +138,7 @@ function draw(canvas: HTMLCanvasElement, side: number, threads: Threads, order: 
   canvas.style.width = `${size}px`;
   pen.fillStyle = css(palette.card);
   pen.fillRect(0, 0, size, size);
-  const plate = new Plate();
+  const plate = new ImageBuffer();
   plate.fit(device(side), device(side));
   paintMatrix(plate.pixels, plate.width, threads.sharing, order.groups, inks);
   plate.put(pen, EDGE, EDGE);
@@ -165,7 +165,7 @@ function draw(canvas: HTMLCanvasElement, side: number, threads: Threads, order: 
   canvas.dataset.drawn = "sharing";
 }
 
-/** Clusters on the diagonal; where one lies on several nodes, its other squares too, dashed. */
+/** Outlines clusters on the diagonal; for a cluster on several nodes also its off-diagonal squares, dashed. */
 function outline(pen: CanvasRenderingContext2D, { clusters }: Order, each: number, palette: Palette): void {
   for (const a of clusters) {
     for (const b of clusters) {

@@ -1,4 +1,4 @@
-// From which nodes which nodes' memory is used, before and after.
+// Accesses by CPU node and memory node, before and after the change of placement.
 
 import type { Placing, Threads } from "../../documents";
 import { Figure } from "../../figure";

@@ -43,7 +43,7 @@ export function Charts({ report, palette, selected }: { report: Report; palette:
   );
 }
 
-/** Figures of what is selected, in a line. */
+/** Figures of the selection, in one line. */
 function Line({ report, selected }: { report: Report; selected: readonly [number, number] | null }) {
   const sum = summary(report, selected);
   return (
@@ -75,7 +75,7 @@ function Line({ report, selected }: { report: Report; selected: readonly [number
   );
 }
 
-/** Of the whole run more is known than of its slices. */
+/** Bounds of the local fraction of the whole run; they are narrower than those derived from the slices. */
 const whole = (report: Report) => report.policies.find((p) => p.policy === TODAY)?.local_range ?? null;
 
 function told(report: Report, at: number): string {

@@ -1,11 +1,11 @@
-// The film on its canvas: objects above, the step that is shown and the whole run as strips, all steps below.
+// Draws the film: objects at the top, then the current step and the whole run as strips, and all steps below.
 
 import type { Strip } from "../../documents";
 import { seconds } from "../../format";
 import { drawBands, FONT, SMALL } from "../../paint/bands";
 import { paintFilm, together, type Film, type FilmMode } from "../../paint/film";
 import type { Inks } from "../../paint/inks";
-import { device, Plate, sized } from "../../paint/surface";
+import { device, ImageBuffer, sized } from "../../paint/surface";
 import { css, type Palette } from "../../palette";
 import { GUTTER, RIGHT } from "../layout/geometry";
 import { moments, ticks } from "../layout/ticks";
@@ -24,8 +24,8 @@ const ZONES = { bands: { y: 0, h: 20 }, step: { y: 24, h: 44 }, whole: { y: 73, 
 export class Frames {
   width = 800;
   readonly height: number;
-  private readonly plate = new Plate();
-  private readonly strip = new Plate();
+  private readonly plate = new ImageBuffer();
+  private readonly strip = new ImageBuffer();
 
   constructor(
     readonly base: HTMLCanvasElement,
@@ -81,7 +81,7 @@ export class Frames {
     this.base.dataset.drawn = look.mode;
   }
 
-  /** Only what changes from step to step. */
+  /** Draws only the parts that change from step to step. */
   play(step: number, hover: { column: number; step: number } | null): void {
     const { film, look } = this;
     const pen = sized(this.base, this.width, this.bottom);
@@ -117,7 +117,7 @@ export class Frames {
     pen.strokeRect(left - 1.5, ZONES.film.y + step * each - 1.5, wide + 3, each + 3);
   }
 
-  private put(pen: CanvasRenderingContext2D, plate: Plate, zone: { y: number; h: number }, film: Film, step = 0): void {
+  private put(pen: CanvasRenderingContext2D, plate: ImageBuffer, zone: { y: number; h: number }, film: Film, step = 0): void {
     plate.fit(device(this.w), device(zone.h));
     paintFilm(plate.pixels, plate.width, plate.height, film, this.look.mode, this.look.inks, step, step);
     plate.put(pen, this.x, zone.y);
@@ -130,7 +130,7 @@ export class Frames {
     pen.strokeRect(this.x - 0.5, y - 0.5, this.w + 1, h + 1);
   }
 
-  /** What is not selected is paler. */
+  /** Fades the steps outside the selection. */
   private shade(pen: CanvasRenderingContext2D): void {
     const { film, look } = this;
     const each = this.height / film.steps;
@@ -160,7 +160,7 @@ export class Frames {
     pen.textAlign = "right";
     pen.textBaseline = "middle";
     pen.fillStyle = css(look.palette.muted);
-    // Steps are as high as each other, however long they took.
+    // All steps have the same height, whatever their duration.
     const marked = new Set<number>();
     const times = ticks(first, last, this.height / 32);
     const words = moments(times);

@@ -13,7 +13,7 @@ export interface PlotProps {
   chart: Chart;
   slices: readonly Slice[];
   palette: Palette;
-  /** Selected seconds. */
+  /** The selected period, in seconds. */
   selected: readonly [number, number] | null;
   onSelect: (from: number, to: number) => void;
   onHover: (seconds: number | null) => void;
@@ -22,7 +22,7 @@ export interface PlotProps {
 const ink = (palette: Palette, line: Line): Rgb =>
   line.colour === "calm" ? (palette.dark ? [76, 199, 155] : [20, 115, 79]) : palette[line.colour];
 
-/** Values hold from one edge to the next; the last one to the end. */
+/** Data of a step chart: each value applies from one edge to the next. */
 function data(chart: Chart, slices: readonly Slice[]): uPlot.AlignedData {
   const times = chart.edges ?? edges(slices);
   return [
@@ -104,7 +104,7 @@ export function Plot(props: PlotProps) {
       made.destroy();
     };
   }, [chart.id, chart.lines.length, palette]);
-  // A run that goes on: the chart stays, with more in it.
+  // In a live session, new data are added to the existing chart.
   const fed = useRef<Chart>();
   useEffect(() => {
     if (fed.current && fed.current !== chart) plot.current?.setData(data(chart, slices));
@@ -138,13 +138,13 @@ export function Plot(props: PlotProps) {
   );
 }
 
-/** All of the run. */
+/** The time range of the whole run. */
 function range(slices: readonly Slice[]): [number, number] {
   const [first, last] = [slices[0]?.start_seconds ?? 0, slices[slices.length - 1]?.end_seconds ?? 1];
   return last > first ? [first, last] : [first, first + 1];
 }
 
-/** Marks the selection without asking for one. */
+/** Draws the selection without triggering a selection event. */
 function shade(plot: uPlot | undefined, selected: readonly [number, number] | null): void {
   if (!plot) return;
   const height = plot.over.clientHeight;

@@ -1,4 +1,4 @@
-// The film: who used which part of memory when. It can be played.
+// The film: which nodes used which part of memory over time, with playback.
 
 import { useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { Report, Strip } from "../../documents";
@@ -8,7 +8,7 @@ import { count, pages, percent, seconds } from "../../format";
 import { runAt } from "../../paint/bands";
 import { NOBODY } from "../../paint/cells";
 import { FILM_MODES, stepAt, type Film, type FilmMode } from "../../paint/film";
-import { finely } from "../../paint/surface";
+import { atSavedResolution } from "../../paint/surface";
 import { Inks } from "../../paint/inks";
 import type { Palette } from "../../palette";
 import { Segments } from "../../segments";
@@ -16,7 +16,7 @@ import { update, type State } from "../../state";
 import { NodeKeys, Outline, Ramp } from "../layout/legend";
 import { Frames, type FramesLook } from "./frames";
 
-/** Steps a second. */
+/** Playback speed, steps per second. */
 const SPEED = 10;
 
 export interface ScreenProps {
@@ -51,7 +51,7 @@ export function Screen({ report, strip, film, palette, selected, state }: Screen
     const timer = setInterval(() => setFrame((f) => (inRange(f) >= look.last ? look.first : inRange(f) + 1)), 1000 / SPEED);
     return () => clearInterval(timer);
   }, [playing, look]);
-  // Browsers count changes of the address: none while playing.
+  // The address is not updated during playback, because browsers limit the rate of changes.
   useEffect(() => {
     if (playing) return;
     const timer = setTimeout(() => update({ frame: step === look.first ? undefined : String(step) }, true), 200);
@@ -73,7 +73,7 @@ export function Screen({ report, strip, film, palette, selected, state }: Screen
     const at = hover ?? { column: film.width >> 1, step };
     const move = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] }[event.key];
     if (event.key === "Escape") return setHover(null);
-    // From here, up to here: the selection without a pointer.
+    // The keys [ and ] set the start and the end of the selection.
     if (event.key === "[") return update({ t0: String(film.start[step]), t1: String(selected?.[1] ?? film.end[film.steps - 1]) }, true);
     if (event.key === "]") return update({ t0: String(selected?.[0] ?? film.start[0]), t1: String(film.end[step]) }, true);
     if (!move) return;
@@ -91,7 +91,7 @@ export function Screen({ report, strip, film, palette, selected, state }: Screen
       title="Film"
       what="The address space from left to right, time downwards: each line is a step, coloured by the node that used the pages most in it. Upright stripes stay where they are; slanted ones wander from node to node, and no fixed placement follows them."
       element={() => {
-        finely(canvas.draw);
+        atSavedResolution(canvas.draw);
         return body.current;
       }}
       rows={() => rows(film)}

@@ -1,4 +1,4 @@
-// What the slices of a stretch of time amount to.
+// Totals and means over the slices of a selected period.
 
 import type { Report, Slice } from "../../documents";
 
@@ -7,21 +7,21 @@ export interface Summary {
   seconds: number;
   accesses: number;
   local: number | null;
-  /** Of samples: around what those of the slices say, whatever each weighs. */
+  /** If accesses are samples: the hull of the slices' bounds, which holds for any weights of the slices. */
   localRange: readonly [number, number] | null;
   exclusivity: number | null;
   balance: number | null;
   migrations: number;
 }
 
-/** Slices that overlap it. */
+/** The slices that overlap the selection. */
 export const within = (slices: readonly Slice[], selected: readonly [number, number] | null) =>
   selected ? slices.filter((s) => s.start_seconds < selected[1] && s.end_seconds > selected[0]) : slices;
 
 const hull = (ranges: readonly (readonly [number, number])[]): readonly [number, number] | null =>
   ranges.length > 0 ? [Math.min(...ranges.map((r) => r[0])), Math.max(...ranges.map((r) => r[1]))] : null;
 
-/** Shares are weighted by accesses. */
+/** Summary of the selection; means of shares are weighted by accesses. */
 export function summary(report: Report, selected: readonly [number, number] | null): Summary {
   const some = within(report.slices, selected);
   const accesses = some.reduce((sum, s) => sum + s.accesses, 0);
@@ -41,7 +41,7 @@ export function summary(report: Report, selected: readonly [number, number] | nu
   };
 }
 
-/** The selection of the address, within the run. */
+/** The selection in the address, limited to the run. */
 export function selection(report: Report, t0: string | undefined, t1: string | undefined): readonly [number, number] | null {
   const [a, b] = [Number(t0 ?? NaN), Number(t1 ?? NaN)];
   const [first, last] = [report.slices[0]?.start_seconds ?? 0, report.slices[report.slices.length - 1]?.end_seconds ?? 0];

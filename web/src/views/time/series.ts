@@ -1,4 +1,4 @@
-// What is drawn over time, from the report's slices and moves.
+// Data of the charts over time, from the report's slices and moves.
 
 import type { Report, Slice } from "../../documents";
 
@@ -16,18 +16,18 @@ export interface Chart {
   lines: Line[];
   bars: boolean;
   height: number;
-  /** Another axis of time than the slices'. */
+  /** Times of the steps, if they are not those of the slices. */
   edges?: number[];
 }
 
 interface Span {
   start_seconds: number;
   end_seconds: number;
-  /** None where nothing was accessed: the report has no slice of such a time. */
+  /** Null if nothing was accessed in that time; the report then has no slice. */
   slice: Slice | null;
 }
 
-/** The run without holes: slices, and the times between them. */
+/** The whole run: slices, and the gaps between them. */
 function spans(slices: readonly Slice[]): Span[] {
   return slices.flatMap((slice, i) => {
     const { start_seconds, end_seconds } = slice;
@@ -37,7 +37,7 @@ function spans(slices: readonly Slice[]): Span[] {
   });
 }
 
-/** Where spans begin, and where the last one ends. */
+/** The start of each span, and the end of the last one. */
 export function edges(slices: readonly Slice[]): number[] {
   const all = spans(slices);
   return all.length ? [...all.map((s) => s.start_seconds), all[all.length - 1]!.end_seconds] : [];
@@ -88,7 +88,7 @@ export function charts(report: Report): Chart[] {
   return moved ? [...made, moved] : made;
 }
 
-/** Moves as recorded: their own steps of time, all pairs of nodes together. */
+/** The moves in the report's time steps, summed over node pairs. */
 function moves(report: Report): Chart | null {
   const over = report.moves?.over_time ?? [];
   if (over.length === 0) return null;

@@ -19,7 +19,8 @@ use std::time::Duration;
 
 /// Longest time until the end of the child is noticed.
 const BETWEEN: Duration = Duration::from_millis(1);
-/// Delay between looks while an emulator counts our own accesses: no looks.
+/// The interval between inspections while an emulator counts accesses: longer than any run, because our own accesses
+/// would be counted.
 const NEVER: Duration = Duration::from_secs(1 << 30);
 
 pub fn run(arguments: &Arguments, words: Vec<OsString>) -> anyhow::Result<Outcome> {
@@ -46,7 +47,7 @@ pub fn run(arguments: &Arguments, words: Vec<OsString>) -> anyhow::Result<Outcom
     let mut session = session(arguments, words, topology, holder).map_err(|e| session_failure(&e))?;
     let mut child = Forwarding::start(&mut command).map_err(|e| cannot_start(command.get_program(), &e))?;
     session.follow(child.id());
-    // Now: the child would have inherited it.
+    // Not earlier, because the child would have inherited it.
     privileges::set_niceness(super::NICENESS);
     decline_balancing();
     let status = loop {
@@ -79,7 +80,7 @@ fn session(
     Ok(session)
 }
 
-/// The plan with which `run` would start the program: first-touch, with threads bound as asked.
+/// The plan with which `run` would start the program: first-touch, with threads bound as requested.
 fn plan(arguments: &Arguments, words: &[OsString]) -> Result<Plan, nodewise_enforce::EnforceError> {
     let options = Options {
         binding: arguments.bind.clone(),
@@ -94,8 +95,8 @@ fn plan(arguments: &Arguments, words: &[OsString]) -> Result<Plan, nodewise_enfo
     Ok(plan)
 }
 
-/// Keeps automatic NUMA balancing from moving the program's pages, if possible, where a policy was chosen that is to
-/// decide alone; not in a dry run, which changes nothing.
+/// If a policy was chosen, it is to decide alone: prevents automatic NUMA balancing from moving the program's pages, if
+/// possible. Does nothing in a dry run, which changes nothing.
 fn holder(arguments: &Arguments, plan: &mut Plan) -> Option<Holder> {
     if arguments.dry_run || arguments.policy.is_none() {
         return None;

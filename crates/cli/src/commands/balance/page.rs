@@ -14,26 +14,26 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 use std::time::{Duration, Instant};
 
-/// So long the server may take to show how the session ended, and so often it is asked whether it has.
+/// Longest time that the server gets to publish the end of the session, and the interval at which it is polled.
 const PATIENCE: Duration = Duration::from_secs(2);
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// The process that serves.
+/// The process that serves the page.
 pub struct Page {
     server: Child,
     pipe: UnixStream,
     /// The rest of a line that did not fit.
     unsent: Vec<u8>,
-    /// Until then the server may still be at work when we end.
+    /// Time until which this process waits for the server at its end.
     patient_until: Instant,
-    /// The profile that is shown.
+    /// Folder of the profile that is shown.
     folder: PathBuf,
-    /// How to see the page again, once it has ended.
+    /// The command that shows the page again, once the session has ended.
     again: Option<String>,
 }
 
 impl Page {
-    /// Starts it; it prints the address on our standard error, where messages go.
+    /// Starts the server; it prints the address on this process's standard error, like all messages.
     pub fn start(machine: Option<&str>, port: u16, folder: &Path) -> anyhow::Result<Self> {
         let (pipe, theirs) = UnixStream::pair()?;
         pipe.set_nonblocking(true)?;
@@ -77,7 +77,7 @@ impl Page {
         Ok(())
     }
 
-    /// The profile is whole: the server shows the last of it, and is waited for a moment when this is dropped.
+    /// Tells the server that the profile is complete. Dropping this then waits briefly until it has published the end.
     fn end(&mut self) {
         self.patient_until = Instant::now() + PATIENCE;
         let _ = self.pipe.shutdown(Shutdown::Write);
@@ -115,7 +115,8 @@ impl Drop for Page {
     }
 }
 
-/// Of root by `sudo` only the profile is shown, and the user may read that too.
+/// Under `sudo`, makes the server run as the user who called it: it only needs to read the profile, which the user may
+/// read.
 fn as_the_user(command: &mut Command) {
     let is_root = Host::default()
         .status(std::process::id())

@@ -1,6 +1,7 @@
 //! Text output of `check`.
 
 use crate::output::Screen;
+use nodewise_analysis::figures::plural;
 use nodewise_diagnose::process::{Assessment, Check, Placed};
 use nodewise_report::{bytes, table};
 use std::fmt::Write;
@@ -65,8 +66,8 @@ pub fn several(check: &Check, screen: Screen) -> String {
     if check.unreadable > 0 {
         let _ = writeln!(
             out,
-            "{} more may not be looked into; run as root to see them",
-            check.unreadable
+            "{} may not be looked into; run as root to see them",
+            plural(check.unreadable, "more process")
         );
     }
     if several && !check.processes.is_empty() {

@@ -79,7 +79,7 @@ impl Show {
         }
     }
 
-    /// A run has ended: what the others will take, if they take as long.
+    /// Prints, after a run, the estimated time of the remaining runs, from the mean of those so far.
     fn ended(&self, run: usize) {
         let (done, all) = (run + 1, self.runs.len());
         if let Some(begun) = self.begun.get().filter(|_| done < all) {
@@ -124,8 +124,8 @@ impl Show {
     }
 }
 
-/// What the job will take, as far as it is known before it runs: virtual CPUs beyond those of the host take turns.
-/// `cpus`: the virtual CPUs, and those of this host.
+/// A rough estimate of the job's duration, made before it runs. `cpus` is the number of virtual CPUs and that of host
+/// CPUs; virtual CPUs in excess of host CPUs share them.
 fn estimate(runs: usize, cpus: (usize, usize), setup: &Setup) -> String {
     let at_once = cpus.0.min(cpus.1).max(1) as f64;
     let counting = if setup.counters { COUNTING } else { 1.0 };

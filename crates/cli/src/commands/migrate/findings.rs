@@ -1,4 +1,4 @@
-//! What was found and done, as text and as JSON; keys are documented in `docs/migrate.md`.
+//! Results of a migration, as text and as JSON; the keys are documented in `docs/migrate.md`.
 
 use nodewise_enforce::mover::{Batch, Cause, Moved, PairMoved, Plan, Stayed};
 use nodewise_report::{bytes, plural, seconds};
@@ -6,21 +6,21 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// What AsymSched reckons with for its own system call (section 4.1, step 4), seconds a GB.
+/// Time per GB that AsymSched assumes for its own system call (section 4.1, step 4), seconds.
 const SECONDS_PER_GB: f64 = 0.3;
 const GB: f64 = (1u64 << 30) as f64;
 
-/// Everything that was found out.
+/// Results of a migration or its dry run.
 pub struct Findings {
     pub name: String,
     pub plan: Plan,
-    /// None: a dry run.
+    /// The moves; `None` in a dry run.
     pub moved: Option<Moved>,
-    /// How long it took to find the pages.
+    /// Time taken to find the pages.
     pub planned: Duration,
-    /// How long the process stood still, if it was us who stopped it.
+    /// Time for which nodewise stopped the process, if it did.
     pub frozen: Option<Duration>,
-    /// None: the kernel's own way.
+    /// Pages in a chunk; `None` if the kernel moved the pages with `migrate_pages(2)`.
     pub chunk: Option<u32>,
 }
 
@@ -103,7 +103,7 @@ impl From<&Batch> for Chunk {
 }
 
 impl Findings {
-    /// What came of it; of a dry run, nothing yet.
+    /// The moves; in a dry run, none.
     fn outcome(&self) -> Moved {
         self.moved
             .clone()
@@ -208,7 +208,7 @@ impl Findings {
     }
 }
 
-/// Why pages stay, if any do.
+/// The reasons why pages stay, if any do.
 fn stayed(stayed: &Stayed, dry_run: bool) -> Option<String> {
     let words = |cause| match cause {
         Cause::Shared => "shared with other processes",

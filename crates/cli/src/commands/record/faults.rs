@@ -52,7 +52,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     let bar = super::progress_bar();
     let mut untold = options.sensor == Sensor::Userfaultfd;
     let recorded = record(options, |p| {
-        // Once it is known to work: an error has one line.
+        // Printed only once sampling is known to work, so that an error remains a single line.
         if std::mem::take(&mut untold) {
             bar.suspend(|| say!("{SETS_ASIDE}"));
         }
@@ -67,7 +67,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     Ok(recorded.status.map_or(Outcome::Done, Outcome::Child))
 }
 
-/// As asked for by name; else the first that works, or the one whose scan period is set.
+/// The sensor that was requested by name; else hint faults if a scan period is set, else the first one that works.
 fn sensor(arguments: &Arguments) -> anyhow::Result<Sensor> {
     let scans = arguments.faults.scan_period.is_some();
     let wanted = match arguments.via {
@@ -83,7 +83,7 @@ fn sensor(arguments: &Arguments) -> anyhow::Result<Sensor> {
     Ok(wanted.choose(&Host::default()).map_err(Error::from)?)
 }
 
-/// Names the option that an error is about.
+/// Adds the name of the relevant option to an error.
 fn named(error: Error) -> anyhow::Error {
     let about_scans = error.kind() == ErrorKind::ScanPeriod;
     let error = anyhow::Error::from(error);

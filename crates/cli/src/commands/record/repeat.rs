@@ -9,14 +9,14 @@ use nodewise_report::roles_sentence;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// What makes threads of a repetition begin in another order: `runtime/threads.c`.
+/// Environment variable that makes the threads of a repetition start in another order (`runtime/threads.c`).
 const ARRIVAL: &str = "NODEWISE_ARRIVAL";
 
 /// The repetitions of a recording.
-pub struct Again(Vec<Command>);
+pub struct Repetitions(Vec<Command>);
 
-impl Again {
-    /// Those of a command that is to be recorded `times` times.
+impl Repetitions {
+    /// The repetitions of a command that is to be recorded `times` times in total.
     pub fn of(command: &Command, times: u32) -> anyhow::Result<Self> {
         anyhow::ensure!(
             times == 1 || !nodewise_observe::input_is_consumed(),
@@ -25,7 +25,8 @@ impl Again {
         Ok(Self((1..times).map(|run| again(command, run)).collect()))
     }
 
-    /// Records them beside the profile in `folder`, and puts into that who took which part. What there is to say about it.
+    /// Records the repetitions next to the profile in `folder`, and stores in that profile which threads took which
+    /// parts. Returns a sentence on the result, if any.
     pub fn record(
         self,
         folder: &Path,
@@ -54,13 +55,13 @@ impl Again {
     }
 }
 
-/// What the counters that threads take numbers from say, if anything.
+/// A sentence on counters from which threads take numbers, if there are any.
 fn from_counters(profile: &Profile) -> Option<String> {
     let roles = Roles::of(profile).filter(|roles| roles.counter.is_some());
     roles.map(|roles| roles_sentence(&roles, profile))
 }
 
-/// Records one repetition; why it cannot be compared, if so: what was recorded first is kept all the same.
+/// Records one repetition. Returns the reason if it cannot be compared; the first recording is kept in any case.
 fn record_beside(
     folder: &Path,
     run: u32,

@@ -12,7 +12,7 @@ const CRASHES: [u8; 6] = [132, 133, 134, 135, 136, 139];
 
 /// Prints the summary of a program that counted its accesses.
 ///
-/// `roles` is what repetitions have shown.
+/// `roles` is a sentence on the results of repetitions.
 pub fn recorded(folder: &Path, recorded: &Recorded, emulator: Option<&Emulator>, roles: Option<&str>) {
     let profile = &recorded.profile;
     if !recorded.any_announced {
@@ -144,7 +144,8 @@ pub fn sampled(folder: &Path, recorded: &nodewise_observe::faults::Recorded, min
     where_and_next(folder);
 }
 
-/// Why there are no samples: the kernel first scans a program after a second, and not at all where it has no choice.
+/// The reason why there are no samples: the kernel first scans a program after about a second, and it does not sample
+/// pages on the node of a program's only thread.
 fn no_samples(profile: &Profile, set_aside: bool) -> &'static str {
     if set_aside {
         return "no samples: nothing that was set aside was accessed meanwhile; run longer, or raise --observe-budget";
@@ -205,7 +206,7 @@ fn time(recorded: &Recorded) -> String {
     }
 }
 
-/// The plain build's time beside the recorded one's.
+/// A sentence that compares the times of the plain and the recorded run.
 fn compared(plain: &PlainRun, recorded: &Recorded) -> String {
     if let Some(why) = &plain.unusable {
         return format!("the time of the plain build is not used: {why}");

@@ -16,7 +16,7 @@ pub struct Document<'a> {
     followed: Option<Followed>,
 }
 
-/// What following threads to their data came to.
+/// Results of role detection.
 #[derive(Serialize)]
 struct Followed {
     looks: u32,
@@ -28,7 +28,7 @@ struct Followed {
     refused: Option<String>,
 }
 
-/// What `run --dry-run` shows: the resolved rules and the environment they are handed over in.
+/// The document of `run --dry-run`: the resolved rules, and the environment variables that pass them to the program.
 #[derive(Serialize)]
 pub struct Planned<'a> {
     program: Option<String>,

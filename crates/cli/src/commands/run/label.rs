@@ -2,7 +2,7 @@
 
 use nodewise_enforce::RuleFound;
 
-/// An object in a few words: its site is cut to the two innermost frames that are the user's.
+/// A short name of an object, with its site reduced to the two innermost frames of the user's code.
 pub fn label(rule: &RuleFound) -> String {
     let mut parts = rule.object.split('`');
     let mut text = String::new();
@@ -26,7 +26,7 @@ fn site(text: &str) -> String {
         .join(" < ")
 }
 
-/// Whether a displayed frame is of the C++ library, told by its header's name.
+/// Whether a displayed frame belongs to the C++ library, recognised by the name of its header.
 fn is_library(frame: &str) -> bool {
     let place = frame.rsplit(' ').next().unwrap_or(frame);
     let Some((file, _)) = place.rsplit_once(':') else {

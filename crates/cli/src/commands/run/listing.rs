@@ -1,13 +1,13 @@
-//! A dry run's plan, for people.
+//! Text output of a dry run's plan.
 
 use super::label::label;
 use super::warnings;
 use nodewise_enforce::{Plan, RuleFound};
 use nodewise_report::and_more;
 
-/// Characters of a variable's value that are shown.
+/// Largest number of characters of a variable's value that are shown.
 const VALUE: usize = 60;
-/// Code ranges of a rule that are shown.
+/// Largest number of code ranges of a rule that are shown.
 const PLACES: usize = 2;
 
 /// The whole plan, one line each.
@@ -42,7 +42,7 @@ pub fn lines(plan: &Plan) -> Vec<String> {
     lines.extend(plan.rules.iter().flat_map(rule));
     lines.extend(plan.notes.iter().map(|note| format!("note     {note}")));
     if !plan.rules.is_empty() {
-        lines.push(format!("found    {}", warnings::promise(plan)));
+        lines.push(format!("found    {}", warnings::matched_rules_summary(plan)));
     }
     lines.extend(warnings::instrumented(plan));
     lines
@@ -77,7 +77,7 @@ fn cut(value: &str) -> String {
     }
 }
 
-/// Numbers in their order, as `0-3,8` where they ascend by one, and once where they repeat.
+/// A list of numbers in their order: consecutive ones as a range (`0-3,8`), equal ones only once.
 fn numbers(values: &[u32]) -> String {
     let repeats = |period: &usize| values.iter().zip(&values[*period..]).all(|(a, b)| a == b);
     let period = (1..values.len()).find(repeats).unwrap_or(values.len());

@@ -7,7 +7,7 @@ use nodewise_enforce::{Achieved, Plan, RuleAchieved};
 use nodewise_report::{percent, plural};
 use std::io::Write;
 
-/// A dry run, on standard output.
+/// Prints the plan of a dry run on standard output.
 pub fn print_plan(plan: &Plan, as_json: bool) -> anyhow::Result<()> {
     let text = match as_json {
         true => serde_json::to_string_pretty(&document::Planned::of(plan))?,
@@ -16,7 +16,7 @@ pub fn print_plan(plan: &Plan, as_json: bool) -> anyhow::Result<()> {
     output::print(&(text + "\n"))
 }
 
-/// What was achieved, on standard error: where that cannot be written, the program's status still counts.
+/// Prints what was achieved on standard error. Errors are ignored, so that the exit status is that of the program.
 pub fn print(
     plan: &Plan,
     achieved: Option<&Achieved>,
@@ -47,7 +47,7 @@ fn lines(plan: &Plan, achieved: Option<&Achieved>) -> Vec<String> {
             );
         }
         Some(achieved) => lines.extend(achieved_lines(plan, achieved)),
-        None if !plan.rules.is_empty() => lines.push(warnings::promise(plan)),
+        None if !plan.rules.is_empty() => lines.push(warnings::matched_rules_summary(plan)),
         None => {}
     }
     lines.extend(warnings::unplaced(plan, achieved));
@@ -101,7 +101,7 @@ fn achieved_lines(plan: &Plan, achieved: &Achieved) -> Vec<String> {
     lines
 }
 
-/// Which threads were sent to their data.
+/// Prints the results of role detection.
 fn followed_line(followed: &super::Followed) -> Option<String> {
     let found = match followed {
         Ok(found) => found,
@@ -129,8 +129,8 @@ fn followed_line(followed: &super::Followed) -> Option<String> {
     ))
 }
 
-/// Blocks by thread are dealt to the threads planned: the user should know if others came. OpenMP
-/// binds its own, unseen; several processes are counted together.
+/// Warns if the number of threads differs from the planned one, because blocks by thread are distributed over the
+/// planned threads. Threads that OpenMP binds itself are not seen; several processes are counted together.
 fn miscounted(plan: &Plan, achieved: &Achieved) -> Option<String> {
     let (planned, came) = (plan.threads.cpus.len(), achieved.threads_bound.max(1) as usize);
     let asked = plan.environment.iter().any(|(k, _)| k == "OMP_NUM_THREADS");

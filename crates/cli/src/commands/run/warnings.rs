@@ -1,9 +1,9 @@
-//! What of a placement did not come true, loudly.
+//! Warnings about parts of a placement that could not be enforced.
 
 use super::label::label;
 use nodewise_enforce::{Achieved, Plan, RuleFound};
 
-/// A program that counts its accesses is not the one to run fast.
+/// Warns if the program is an instrumented build, which is slow.
 pub fn instrumented(plan: &Plan) -> Option<String> {
     let target = plan.target.as_ref()?;
     let counts = |l: &std::path::PathBuf| l.ends_with("libnodewise-rt.so");
@@ -13,8 +13,8 @@ pub fn instrumented(plan: &Plan) -> Option<String> {
     })
 }
 
-/// What the rules' places rest on.
-pub fn promise(plan: &Plan) -> String {
+/// States how many rules were found in the program, and how many of these by function names and call order alone.
+pub fn matched_rules_summary(plan: &Plan) -> String {
     let how = match plan.by_order() {
         0 => String::new(),
         n => format!("; {n} of them by function names and the order of calls only: build with -g for lines"),
@@ -26,7 +26,7 @@ pub fn promise(plan: &Plan) -> String {
     )
 }
 
-/// One line for each rule that has found nothing, in the program or while it ran.
+/// One warning for each rule that matched nothing in the program, or no object while it ran.
 pub fn unplaced(plan: &Plan, achieved: Option<&Achieved>) -> Vec<String> {
     let pages: u64 = plan.rules.iter().map(|r| r.pages).sum();
     let share = |r: &RuleFound| 100.0 * r.pages as f64 / pages.max(1) as f64;

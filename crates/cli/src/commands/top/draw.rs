@@ -1,4 +1,4 @@
-//! Draws the screen of `top`: the head, the objects or the matrix, and whatever lies over them.
+//! Draws the screen of `top`: the head, the objects or the matrix, and the box above them, if one is open.
 
 use super::figures::{Figures, Rate};
 use super::screen::{Overlay, Screen};

@@ -28,7 +28,7 @@ impl Progress {
                 bar.set_draw_target(ProgressDrawTarget::stderr());
                 bar.set_length(runs);
             }
-            Event::Ran => bar.inc(1),
+            Event::ProgramResult => bar.inc(1),
             Event::Ends => bar.finish_and_clear(),
         }
     }

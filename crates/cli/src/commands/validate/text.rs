@@ -2,11 +2,11 @@
 
 use nodewise_report::{bytes, plural, table};
 use nodewise_tune::NotScored;
-use nodewise_validate::{Document, ErrorSize, Point, Ran, Summary, Validation};
+use nodewise_validate::{Document, ErrorSize, Point, ProgramResult, Summary, Validation};
 use std::fmt::Write;
 use std::path::Path;
 
-/// What sizes follow from, in one line.
+/// The rule by which sizes are chosen, in one line.
 pub fn rule(validation: &Validation) -> String {
     let rule = &validation.rule;
     let caches = match validation.site.last_level_bytes {
@@ -27,7 +27,7 @@ pub fn rule(validation: &Validation) -> String {
     )
 }
 
-/// What would be run.
+/// A table of the programs that would be run.
 pub fn plan(validation: &Validation, file: &Path) -> String {
     let site = &validation.site;
     let mut out = format!(
@@ -60,7 +60,7 @@ pub fn plan(validation: &Validation, file: &Path) -> String {
     out
 }
 
-/// All points, and how far predictions are off.
+/// A table of all points, with the errors of the predictions.
 pub fn text(document: &Document) -> String {
     let site = &document.site;
     let mut out = format!(
@@ -106,10 +106,10 @@ pub fn text(document: &Document) -> String {
     out
 }
 
-fn row(document: &Document, ran: &Ran, point: &Point) -> [String; 8] {
+fn row(document: &Document, ran: &ProgramResult, point: &Point) -> [String; 8] {
     let [least, most] = point.spread;
     let [low, high] = point.predicted_range;
-    // Where nothing is scored, errors would be read as something.
+    // If predictions are not compared with measurements, errors would be misleading.
     let scored = document.not_scored.is_none() && point.counted;
     let error = |error: f64| format!("{:+.0} %", 100.0 * error);
     let note = if point.counted { "" } else { " (pages elsewhere)" };
@@ -157,7 +157,7 @@ fn errors(summary: &Summary) -> String {
     out
 }
 
-/// What the file contains, and where to send it.
+/// A note on what the file contains, and where to send it.
 pub fn sending(document: &Document, file: &Path) -> String {
     let holds = "processor model, kernel version, the machine's figures, run times and predictions, and no name of a host, a \
                  user or a folder";

@@ -1,4 +1,4 @@
-//! Many clients connect at once and send nothing, little, or too much.
+//! Tests many simultaneous clients that send nothing, little, or too much.
 
 use super::super::listener::MOST;
 use super::{Answer, Served};
@@ -6,17 +6,18 @@ use std::io::{Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::time::{Duration, Instant};
 
-/// Longest wait of a client with the token while other clients crowd the server; the host may be busy with other tests.
+/// Time limit for a client with the token while other clients crowd the server; long, because other tests may keep the
+/// host busy.
 const ANSWERED: Duration = Duration::from_secs(1);
 
-/// More than the server keeps, and fewer than the descriptors of a process.
+/// More connections than the server keeps, and fewer than a process may have descriptors.
 const KEPT: usize = 3 * MOST;
 
-/// `count` connections that say nothing, or as much as this.
+/// Opens `count` connections, each of which sends `said`.
 fn open_many(served: &Served, count: usize, said: &[u8]) -> Vec<TcpStream> {
     let one = |_: usize| {
         let mut stream = served.connect();
-        // Who was sent away already cannot say it.
+        // A connection that was evicted already cannot send.
         let _ = stream.write_all(said);
         stream
     };
@@ -72,13 +73,13 @@ fn the_page_outlives_those_who_come_after_it() {
         Answer::read(page).status
     };
     let mut silent = Vec::new();
-    // It is not idle: patience with those is short here.
+    // The page sends requests meanwhile, because the idle timeout is short in tests.
     for _ in 0..10 {
         assert_eq!(ask(&mut page), 200);
         silent.extend(open_many(&served, MOST / 5, b""));
     }
     assert_eq!(ask(&mut page), 200);
-    // The first of the crowd had to go, the last is still there.
+    // The first of the silent connections was evicted, the last one is still open.
     let (mut first, last) = (&silent[0], silent.last().unwrap());
     assert_eq!(first.read(&mut [0; 8]).unwrap_or(0), 0);
     last.set_nonblocking(true).unwrap();

@@ -37,7 +37,7 @@ struct ProgramJson<'a> {
     moved: Ends,
 }
 
-/// One program over placements or runs.
+/// One program, over placements or runs.
 #[derive(Serialize)]
 struct Ends {
     best: At,
@@ -49,7 +49,7 @@ struct Ends {
 
 #[derive(Serialize)]
 struct At {
-    /// By program and virtual node.
+    /// The node of each virtual node, by program.
     nodes: Vec<Vec<u32>>,
     seconds: f64,
     latency_ns: f64,

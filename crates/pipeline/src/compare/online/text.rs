@@ -70,7 +70,7 @@ fn row(name: &str, outcomes: &[Outcome], at: usize, mean: f64) -> Row {
     ]
 }
 
-/// Where programs are at the end, most frequent first.
+/// The final nodes of the programs, the most frequent first.
 fn ends(done: &Online) -> String {
     let mut found: Vec<(usize, String)> = Vec::new();
     for outcome in &done.threads {
