@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Modules of a crate that use each other in a circle: a line for each circle. What only tests use is left out."""
+"""Modules of a crate that use each other in a circle: a line for each circle. What only tests use is left out, and so are calls
+of a module into its own submodules by their name (`child::f()`), which may use their parent's types: both are one room."""
 
 import pathlib
 import re

@@ -1,6 +1,7 @@
 //! Parsers for values on the command line: one notation for each kind of value, in all commands.
 
 use jiff::SignedDuration;
+use nodewise_machine::parse_bytes;
 use std::time::Duration;
 
 /// A duration: `200ms`, `1.5s`, `90s`, `10m`, `1h30m`; a number without a unit is seconds. At most a year.
@@ -26,6 +27,29 @@ fn time(text: &str) -> Result<Duration, String> {
 
 fn no_time(text: &str) -> String {
     format!("`{text}` is no time; write 200ms, 90s, 10m or 1h")
+}
+
+/// An amount of memory, bytes: `512M`, `4G`. Not nothing.
+pub fn bytes(text: &str) -> Result<u64, String> {
+    parse_bytes(text)
+        .filter(|b| *b > 0)
+        .ok_or_else(|| format!("`{text}` is no size; write 512M or 4G"))
+}
+
+/// The size of a working set, bytes: 1 MiB and more.
+pub fn working_set(text: &str) -> Result<u64, String> {
+    parse_bytes(text)
+        .filter(|b| (1 << 20..1 << 44).contains(b))
+        .ok_or_else(|| format!("`{text}` is no size of 1 MiB or more; write 512M or 4G"))
+}
+
+/// One of the page sizes that Linux places and moves: 4K or 2M, as the base-2 logarithm of the number of base pages in it.
+pub fn page_shift(text: &str) -> Result<u32, String> {
+    match parse_bytes(text) {
+        Some(4096) => Ok(0),
+        Some(0x20_0000) => Ok(9),
+        _ => Err(format!("`{text}` is neither 4K nor 2M")),
+    }
 }
 
 /// How long to watch: nothing to an hour.
@@ -97,6 +121,19 @@ pub fn share_or_none(text: &str) -> Result<f64, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_working_set_is_a_mebibyte_at_least_and_pages_have_two_sizes() {
+        assert_eq!(working_set("64M"), Ok(64 << 20));
+        for bad in ["0", "1K", "-3M", "x", "999T"] {
+            assert!(working_set(bad).unwrap_err().contains("write 512M"), "{bad}");
+        }
+        assert_eq!(
+            (bytes("1K"), page_shift("4K"), page_shift("2M")),
+            (Ok(1024), Ok(0), Ok(9))
+        );
+        assert!(bytes("0").is_err() && page_shift("1G").is_err());
+    }
 
     #[test]
     fn times_are_read_as_people_write_them() {

@@ -182,6 +182,16 @@ impl Host {
             .map(|text| Status::parse(&text))
     }
 
+    /// The values of lines of a process's status, such as `TracerPid`, all read at once; `None` for a line that is not
+    /// there, and for all lines if there is no such process.
+    #[must_use]
+    pub fn status_values<const N: usize>(&self, pid: u32, keys: [&str; N]) -> [Option<String>; N] {
+        let text = self.read(&format!("proc/{pid}/status")).unwrap_or_default();
+        let value =
+            |key: &str, line: &str| Some(line.strip_prefix(key)?.strip_prefix(':')?.trim().to_owned());
+        keys.map(|key| text.lines().find_map(|line| value(key, line)))
+    }
+
     /// Our own status: which user we are, what we are allowed.
     ///
     /// # Errors

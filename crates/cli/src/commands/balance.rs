@@ -70,7 +70,7 @@ pub struct Arguments {
     #[arg(long, value_name = "K", default_value_t = 2)]
     minimum_samples: u32,
     /// Decide for pages of 4K or 2M [default: 2M where the kernel makes huge pages by itself, else 4K]
-    #[arg(long, value_name = "SIZE", value_parser = settings::page_shift)]
+    #[arg(long, value_name = "SIZE", value_parser = crate::arguments::page_shift)]
     page_size: Option<u32>,
     /// How accesses are sampled: by the kernel's hint faults (kernel.numa_balancing=1), or by userfaultfd, which needs no balancing
     /// but Linux 6.8 and root; auto: hint faults where they are on

@@ -66,7 +66,7 @@ pub struct Arguments {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=255))]
     cpus: Option<u32>,
     /// Memory of the whole machine, as 2G [default: what this host can spare]
-    #[arg(long, value_name = "SIZE", value_parser = bytes)]
+    #[arg(long, value_name = "SIZE", value_parser = crate::arguments::bytes)]
     memory: Option<u64>,
     /// Where the guest's kernel makes huge pages by itself
     #[arg(long, value_name = "WHEN", default_value = "always")]
@@ -139,12 +139,6 @@ fn variable(text: &str) -> Result<(OsString, OsString), String> {
 fn binding(text: &str) -> Result<String, String> {
     let known = text.parse::<nodewise_enforce::Binding>();
     known.map(|_| text.to_owned()).map_err(|e| e.to_string())
-}
-
-fn bytes(text: &str) -> Result<u64, String> {
-    nodewise_machine::parse_bytes(text)
-        .filter(|b| *b > 0)
-        .ok_or_else(|| format!("`{text}` is no size; write 512M or 4G"))
 }
 
 pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {

@@ -68,11 +68,10 @@ pub struct Arguments {
 }
 
 fn page_size(text: &str) -> Result<PageSize, String> {
-    match nodewise_machine::parse_bytes(text) {
-        Some(4096) => Ok(PageSize::Base),
-        Some(0x20_0000) => Ok(PageSize::Huge),
-        _ => Err(format!("`{text}` is neither 4K nor 2M")),
-    }
+    crate::arguments::page_shift(text).map(|shift| match shift {
+        0 => PageSize::Base,
+        _ => PageSize::Huge,
+    })
 }
 
 fn roles(text: &str) -> Result<Roles, String> {

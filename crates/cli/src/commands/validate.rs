@@ -34,7 +34,7 @@ pub struct Arguments {
     #[arg(long, value_name = "FILE")]
     machine: Option<String>,
     /// Memory of a program's arrays, in place of the rule's: to try the procedure out
-    #[arg(long, value_name = "SIZE", value_parser = size)]
+    #[arg(long, value_name = "SIZE", value_parser = crate::arguments::working_set)]
     array_memory: Option<u64>,
     /// Iterations of every program, in place of the rule's: likewise
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1000))]
@@ -48,12 +48,6 @@ pub struct Arguments {
     /// Replace an existing file
     #[arg(long)]
     force: bool,
-}
-
-fn size(text: &str) -> Result<u64, String> {
-    nodewise_machine::parse_bytes(text)
-        .filter(|b| (1 << 20..1 << 44).contains(b))
-        .ok_or_else(|| format!("`{text}` is no size of 1 MiB or more; write 64M or 2G"))
 }
 
 pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
@@ -127,15 +121,4 @@ fn machine(arguments: &Arguments, validation: &Validation) -> anyhow::Result<(Ma
         cut_short,
     };
     Ok((machine, described))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::size;
-
-    #[test]
-    fn a_size_is_a_mebibyte_at_least() {
-        assert_eq!(size("8M"), Ok(8 << 20));
-        assert!(size("100K").unwrap_err().contains("write 64M"));
-    }
 }

@@ -122,9 +122,8 @@ pub fn moves_memory(pid: u32) -> Unavailable {
 
 /// The id of the process that traces this one.
 fn tracer(host: &Host, pid: u32) -> Option<u32> {
-    let text = host.read(&format!("proc/{pid}/status")).ok()?;
-    let tracer = text.lines().find_map(|line| line.strip_prefix("TracerPid:"))?;
-    tracer.trim().parse().ok().filter(|pid| *pid > 0)
+    let [tracer] = host.status_values(pid, ["TracerPid"]);
+    tracer?.parse().ok().filter(|pid| *pid > 0)
 }
 
 #[cfg(test)]

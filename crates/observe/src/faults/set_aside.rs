@@ -374,11 +374,6 @@ impl Process {
 /// The lines of a process's status that show its credentials. They are compared because our thread would keep
 /// credentials that the process gives up.
 fn rights(host: &Host, pid: u32) -> String {
-    let text = host.read(&format!("proc/{pid}/status")).unwrap_or_default();
-    let says = |line: &&str| {
-        ["Uid:", "Gid:", "CapPrm:", "Seccomp:"]
-            .iter()
-            .any(|name| line.starts_with(name))
-    };
-    text.lines().filter(says).collect::<Vec<_>>().join("\n")
+    let values = host.status_values(pid, ["Uid", "Gid", "CapPrm", "Seccomp"]);
+    values.map(Option::unwrap_or_default).join("\n")
 }

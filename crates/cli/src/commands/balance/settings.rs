@@ -118,12 +118,3 @@ pub fn check_files(arguments: &Arguments) -> anyhow::Result<()> {
     let files = [&arguments.summary, &arguments.objects].into_iter().flatten();
     output::check_new(files, arguments.force)
 }
-
-/// Parses a page size, as log2 of the base pages in a page.
-pub fn page_shift(text: &str) -> Result<u32, String> {
-    match nodewise_machine::parse_bytes(text) {
-        Some(4096) => Ok(0),
-        Some(0x20_0000) => Ok(9),
-        _ => Err(format!("`{text}` is neither 4K nor 2M")),
-    }
-}

@@ -26,7 +26,7 @@ pub struct Measure {
     #[arg(long, value_name = "TIME", requires = "measure", value_parser = crate::arguments::duration)]
     time_limit: Option<Duration>,
     /// Memory to measure with on each node, as 512M [default: four times the caches that reach it]
-    #[arg(long, value_name = "SIZE", requires = "measure", value_parser = size)]
+    #[arg(long, value_name = "SIZE", requires = "measure", value_parser = crate::arguments::working_set)]
     buffer: Option<u64>,
 }
 
@@ -47,12 +47,6 @@ impl Measure {
             ..settings
         }
     }
-}
-
-fn size(text: &str) -> Result<u64, String> {
-    nodewise_machine::parse_bytes(text)
-        .filter(|b| (1 << 20..1 << 44).contains(b))
-        .ok_or_else(|| format!("`{text}` is no size of 1 MiB or more; write 512M or 4G"))
 }
 
 /// The measurements, and the host they were made on.
@@ -144,17 +138,4 @@ fn with_bar<T>(run: impl FnOnce(&mut dyn FnMut(hardware::Progress)) -> T) -> T {
 /// Today's date in UTC.
 pub fn today() -> String {
     jiff::Timestamp::now().strftime("%F").to_string()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::size;
-
-    #[test]
-    fn a_size_is_a_mebibyte_at_least() {
-        assert_eq!(size("64M"), Ok(64 << 20));
-        for bad in ["0", "1K", "-3M", "x", "999T"] {
-            assert!(size(bad).unwrap_err().contains("write 512M"), "{bad}");
-        }
-    }
 }
