@@ -1,4 +1,4 @@
-/* The laws of nodewise_schedule.h: each iteration exactly once whatever the bounds, threads and nodes;
+/* The properties of nodewise_schedule.h: each iteration exactly once whatever the bounds, threads and nodes;
  * static is OpenMP's; block-exclusive meets the owner of every item. */
 #include <limits.h>
 #include <stdlib.h>

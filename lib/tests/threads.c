@@ -1,4 +1,4 @@
-/* The laws of binding: thread t of T on node t * N / T, on CPUs that this process may use, spread evenly
+/* The properties of binding: thread t of T on node t * N / T, on CPUs that this process may use, spread evenly
  * over a node's; by number, by order of start, and by hand; refused where the kernel refuses.
  *
  *     threads          on the machine that is here, or that NODEWISE_PRETEND describes

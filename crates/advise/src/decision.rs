@@ -96,7 +96,7 @@ pub(crate) fn verdict(
 }
 
 /// Warns that the run is short; `None` if it is not, or if there was nothing to decide.
-pub(crate) fn of_short_run(context: &Context<'_>, simulation: &Simulation) -> Option<String> {
+pub(crate) fn of_short_run(simulation: &Simulation) -> Option<String> {
     let seconds = simulation.baseline().seconds.typical;
     let text = || {
         format!(
@@ -105,8 +105,7 @@ pub(crate) fn of_short_run(context: &Context<'_>, simulation: &Simulation) -> Op
             figures::seconds(seconds)
         )
     };
-    let decided = context.machine.node_count() > 1 && !context.histogram.is_empty();
-    (decided && seconds < SHORT_RUN_S).then(text)
+    (seconds < SHORT_RUN_S).then(text)
 }
 
 /// Says that a placement would pay only if threads took the same parts again; `None` unless it is better than all
@@ -258,24 +257,27 @@ fn reasons(simulation: &Simulation, worst: Option<&Advised>) -> Vec<String> {
     all
 }
 
-/// Says that only a part of the run was recorded, if that is so.
+/// Whether there was anything to decide: accesses, and a machine of several nodes.
+pub(crate) fn is_decided(context: &Context<'_>) -> bool {
+    context.machine.node_count() > 1 && !context.histogram.is_empty()
+}
+
+/// Says that the recording ended early, if it did.
+pub(crate) fn of_truncated(context: &Context<'_>) -> Option<String> {
+    let why = context.profile.meta.truncated.as_ref();
+    why.map(|why| format!(" The profile is cut short: {why}."))
+}
+
+/// Says that only a part of the program's work was counted, if that is so.
 pub(crate) fn of_part(context: &Context<'_>) -> Option<String> {
     let meta = &context.profile.meta;
-    let unseen = meta
-        .coverage
-        .share()
-        .filter(|s| *s < ENOUGH_COVERED)
-        .map(|share| {
-            format!(
-                " Only {} of the program's work was seen: the prediction is that partial.",
-                percent(share)
-            )
-        });
-    let cut = meta
-        .truncated
-        .as_ref()
-        .map(|why| format!(" The profile is cut short: {why}."));
-    (unseen.is_some() || cut.is_some()).then(|| [unseen, cut].into_iter().flatten().collect())
+    let covered = meta.coverage.share().filter(|s| *s < ENOUGH_COVERED);
+    covered.map(|share| {
+        format!(
+            " Only {} of the program's work was seen: the prediction covers only that part.",
+            percent(share)
+        )
+    })
 }
 
 /// Says in the verdict itself that most accesses are waiting, or go to variables that all threads use; [`of_few_lines`]
@@ -284,8 +286,7 @@ pub(crate) fn of_mostly_few_lines(contended_pages: &[ContendedPage]) -> Option<S
     let share: f64 = contended_pages.iter().map(|s| s.share).sum();
     (share >= MOSTLY).then(|| {
         format!(
-            " {} of all accesses are to a few lines that all threads use or wait for: shares of accesses say little about \
-             the rest.",
+            " Most accesses ({}) are to a few lines that several threads use or wait for.",
             percent(share)
         )
     })

@@ -137,14 +137,19 @@ pub fn advise(
     let program = samples.as_ref().map(|s| &s.program);
     let mut verdict = decision::verdict(context, simulation, &objects, matched, asked, program);
     verdict.reasons.extend(decision::of_few_lines(&contended_pages));
-    if samples.is_none() {
-        let caveats = [
-            decision::of_one_run(simulation),
-            decision::of_short_run(context, simulation),
-            decision::of_part(context),
-            decision::of_mostly_few_lines(&contended_pages),
-        ];
-        verdict.sentence.extend(caveats.into_iter().flatten());
+    if decision::is_decided(context) {
+        let exact = samples.is_none().then(|| {
+            [
+                decision::of_one_run(simulation),
+                decision::of_short_run(simulation),
+                decision::of_part(context),
+                decision::of_mostly_few_lines(&contended_pages),
+            ]
+        });
+        let caveats = exact.into_iter().flatten().flatten();
+        verdict
+            .sentence
+            .extend(caveats.chain(decision::of_truncated(context)));
     }
     Advice {
         verdict,

@@ -1,6 +1,7 @@
 //! Phrases that several sentences share: per cents, gains, lists of locations.
 
 use crate::users::Pass;
+use nodewise_analysis::figures::plural;
 use nodewise_simulation::Range;
 
 /// Largest number of loops with the same pattern that a sentence names.
@@ -46,7 +47,7 @@ pub(crate) fn places<'a>(passes: impl Iterator<Item = &'a Pass>) -> String {
     }
     lines.sort_by_key(|at| in_source_order(at));
     let left = lines.len().saturating_sub(NAMED);
-    let more = format!("{left} more lines");
+    let more = plural(left, "more line");
     lines.truncate(NAMED);
     if left > 0 {
         lines.push(&more);

@@ -204,9 +204,9 @@ mod tests {
         ) {
             let count = pages.len() as f64;
             let mean = pages.iter().map(|p| p.0).sum::<f64>() / count;
-            let with_scaled_odds = pages.iter().map(|(p, w)| p / (p + (1.0 - p) * factor.powf(*w))).sum::<f64>() / count;
+            let weighted = pages.iter().map(|(p, w)| p / (p + (1.0 - p) * factor.powf(*w))).sum::<f64>() / count;
             let bounds = Interval { low: mean, value: mean, high: mean }.with_scaled_odds(factor);
-            prop_assert!(bounds.low - 1e-12 <= with_scaled_odds && with_scaled_odds <= bounds.high + 1e-12, "{} outside {:?}", with_scaled_odds, bounds);
+            prop_assert!(bounds.low - 1e-12 <= weighted && weighted <= bounds.high + 1e-12, "{} outside {:?}", weighted, bounds);
         }
     }
 }

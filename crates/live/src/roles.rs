@@ -198,8 +198,8 @@ impl<'a> ThreadFollower<'a> {
                 _ => None,
             })
             .collect();
-        // The actual node of a page decides, not its node in the placement: pages that were touched before they were
-        // placed stay where they are.
+        // The actual node of a page decides, not its node in the placement: pages that the placement leaves to first
+        // touch stay behind when their thread is moved.
         let seen = &faults[..faults.len().min(AT_ONCE)];
         let addresses: Vec<u64> = seen.iter().map(|(_, address)| *address).collect();
         let nodes = nodes_of_pages(pid, &addresses).unwrap_or_default();

@@ -4,7 +4,7 @@ use crate::model::*;
 use crate::moves;
 use crate::roles::Roles;
 use crate::sampling::Sampling;
-use nodewise_advise::{Advice, Advised, Blame, Pass, schedule};
+use nodewise_advise::{Advice, Advised, Blame, Pass, VerdictKind, schedule};
 use nodewise_analysis::figures::{percent, plural, seconds};
 use nodewise_analysis::{
     Conflict, Interval, Measured, Metrics, Remedy, Sampled, Samples, SharingClass, Timeline, first_touches,
@@ -213,9 +213,15 @@ impl Findings<'_> {
             let mut object = self.object(advised, metrics)?;
             // Advice on an object must not contradict the verdict. A mismatch between loops and data is reported in
             // any case: it is a property of the program, and may cost more with larger data.
-            let no_action_needed = !self.advice.verdict.outcome.is_to_act() && !self.is_sampled();
-            if no_action_needed && !object.is_mismatched() {
-                object.advice = "Leave it alone.".to_owned();
+            let instead = match self.advice.verdict.outcome {
+                VerdictKind::Place | VerdictKind::Stock | VerdictKind::Match => None,
+                VerdictKind::LeaveAlone | VerdictKind::NotMemoryBound => Some("Leave it alone."),
+                VerdictKind::Undecided | VerdictKind::Unknown => {
+                    Some("Undecided, as is the verdict on the program.")
+                }
+            };
+            if let Some(advice) = instead.filter(|_| !self.is_sampled() && !object.is_mismatched()) {
+                object.advice = advice.to_owned();
                 object.snippet = None;
             }
             Some(object)

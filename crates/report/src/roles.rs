@@ -199,7 +199,7 @@ pub fn sentence(found: &Found, profile: &Profile) -> String {
 const MAX_UNREPORTED_LOSS: f64 = 0.01;
 
 /// A sentence on the local fraction of a placement in another run, where `local` is that of the recorded run; `None` if
-/// it does not become smaller.
+/// it does not become smaller by more than `MAX_UNREPORTED_LOSS`.
 #[must_use]
 pub fn other_run_sentence(policy: &str, local: f64, expected: &OtherRuns, assumed: bool) -> Option<String> {
     let run = if assumed {

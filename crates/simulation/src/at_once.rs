@@ -71,10 +71,14 @@ pub fn at_once(
     let mut known: Vec<BTreeMap<&Program, usize>> = vec![BTreeMap::new(); all_phases.len()];
     let mut each: Vec<(usize, &Program)> = Vec::new();
     for run in runs {
-        assert_eq!(run.len(), all_phases.len(), "one program for each item");
-        for (program_phases, program) in run.iter().enumerate() {
-            known[program_phases].entry(program).or_insert_with(|| {
-                each.push((program_phases, program));
+        assert_eq!(
+            run.len(),
+            all_phases.len(),
+            "a run has one program per entry of `all_phases`"
+        );
+        for (which, program) in run.iter().enumerate() {
+            known[which].entry(program).or_insert_with(|| {
+                each.push((which, program));
                 each.len() - 1
             });
         }
@@ -85,13 +89,9 @@ pub fn at_once(
         .collect();
     let prepared = each.par_iter().zip(&resources);
     let prepared: Vec<Prepared<'_>> = prepared
-        .map(|((program_phases, program), resources)| {
-            Prepared::new(&all_phases[*program_phases], program.policy, resources)
-        })
+        .map(|((which, program), resources)| Prepared::new(&all_phases[*which], program.policy, resources))
         .collect();
-    let of = |(program_phases, program): (usize, &Program)| {
-        Running::new(&prepared[known[program_phases][program]])
-    };
+    let of = |(which, program): (usize, &Program)| Running::new(&prepared[known[which][program]]);
     let together = |run: &Vec<Program>| play(run.iter().enumerate().map(of).collect(), afterwards);
     runs.par_iter().map(together).collect()
 }

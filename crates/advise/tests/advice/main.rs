@@ -3,6 +3,7 @@
 mod claims;
 mod few_lines;
 mod programs;
+mod qualified;
 mod undecided;
 
 use nodewise_advise::{Distribution, VerdictKind, advise};

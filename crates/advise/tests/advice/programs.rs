@@ -1,7 +1,7 @@
 //! Small programs, and helpers that return the advice on them.
 
 use nodewise_advise::{Advice, Asked, Matched, advise};
-use nodewise_analysis::{Affinity, Histogram, Usage, compact_order, first_touch_nodes};
+use nodewise_analysis::{Affinity, Histogram, Sampled, Samples, Usage, compact_order, first_touch_nodes};
 use nodewise_machine::{CpuId, Machine, NodeId};
 use nodewise_placement::{Context, Mapping};
 use nodewise_profile::{
@@ -119,8 +119,40 @@ pub fn advice_with(machine: &str, program: &(Profile, InMemory), parameters: &Pa
 pub fn ordered_advice(
     machine: &str,
     order: fn(&Machine) -> Vec<CpuId>,
+    program: &(Profile, InMemory),
+    parameters: &Parameters,
+) -> Advice {
+    any_advice(machine, order, program, parameters, None)
+}
+
+/// The advice if accesses are samples, of which `samples` samples of each page are known.
+pub fn sampled_advice(machine: &str, program: &(Profile, InMemory), samples: u64) -> Advice {
+    let pages = u64::from(PAGES);
+    let known = Sampled {
+        samples: samples * pages,
+        pages,
+        judged: pages,
+        ..Sampled::default()
+    };
+    let samples = Samples {
+        program: known,
+        objects: [(ObjectId(1), known)].into(),
+    };
+    any_advice(
+        machine,
+        compact_order,
+        program,
+        &Parameters::default(),
+        Some(samples),
+    )
+}
+
+fn any_advice(
+    machine: &str,
+    order: fn(&Machine) -> Vec<CpuId>,
     (profile, accesses): &(Profile, InMemory),
     parameters: &Parameters,
+    samples: Option<Samples>,
 ) -> Advice {
     let machine = Machine::named(machine).expect("shipped");
     let histogram = Histogram::build(accesses, THREADS as usize, 0).expect("in memory");
@@ -161,7 +193,7 @@ pub fn ordered_advice(
         &usage,
         matched.as_ref(),
         &asked(),
-        None,
+        samples,
     )
 }
 

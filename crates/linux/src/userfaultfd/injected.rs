@@ -174,7 +174,7 @@ fn set_up(thread: &Stopped, uffd: Descriptor, memory: Memory) -> Result<u64, i32
     let access = (libc::PROT_READ | libc::PROT_WRITE) as u64;
     let kind = (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE) as u64;
     let mapped = thread.call(libc::SYS_mmap, [PLACE, MAPPED, access, kind, u64::MAX, 0])?;
-    let injected = || {
+    let prepare = || {
         let advise = |advice| thread.call(libc::SYS_madvise, [mapped, MAPPED, advice as u64, 0, 0, 0]);
         advise(libc::MADV_DONTFORK)?;
         // Otherwise khugepaged may merge small pages into a huge one, which would make all slots present. Fails
@@ -188,7 +188,7 @@ fn set_up(thread: &Stopped, uffd: Descriptor, memory: Memory) -> Result<u64, i32
             error => Err(error),
         }
     };
-    injected().map(|()| mapped).inspect_err(|_| {
+    prepare().map(|()| mapped).inspect_err(|_| {
         let _ = thread.call(libc::SYS_munmap, [mapped, MAPPED, 0, 0, 0, 0]);
     })
 }

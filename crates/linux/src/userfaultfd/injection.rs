@@ -290,7 +290,7 @@ impl Stopped {
 
     /// Gives our thread the normal scheduling policy and the highest priority in it, as threads of the program wait for
     /// its work. It would inherit the policy of the thread that started it otherwise; below a real-time thread that
-    /// never sleeps it would not run.
+    /// never sleeps it would not run. It may use all CPUs.
     pub fn schedule(&self) {
         let parameters = libc::sched_param { sched_priority: 0 };
         let all = [u64::MAX; 128];

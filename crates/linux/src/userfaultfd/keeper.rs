@@ -347,6 +347,12 @@ impl Keeper<'_> {
 
     fn handle(&mut self, event: Event) {
         let changes = event.moves_places();
+        // A single thread reports its changes in order. While others are settled this is not asked again: the thread
+        // that reported a change first may have ended since, and an older change of another may still be to come.
+        if changes && self.is_of_one_thread() {
+            self.pages_aside.forget_order();
+            self.moves = 0;
+        }
         self.note(event);
         if changes {
             self.settle();
@@ -354,11 +360,6 @@ impl Keeper<'_> {
     }
 
     fn note(&mut self, event: Event) {
-        if event.moves_places() && self.is_of_one_thread() {
-            // A single thread reports its changes in order.
-            self.pages_aside.no_change_pending();
-            self.moves = 0;
-        }
         match event {
             // The page was never present, or cannot be put back yet: the thread continues once nothing is registered.
             Event::Fault(address) => {
@@ -368,7 +369,7 @@ impl Keeper<'_> {
             Event::Fork(child) => {
                 let mut pages = self.pages_aside.clone();
                 // The child has one thread, which reports its changes in order.
-                pages.no_change_pending();
+                pages.forget_order();
                 self.fill_child(Descriptor(child), &mut pages);
             }
             Event::Remap(from, to, bytes) => {
@@ -417,8 +418,8 @@ impl Keeper<'_> {
     }
 
     /// No change is under way as far as we have read: removes doubtful places where nothing is mapped.
-    fn no_change_pending(&mut self) {
-        self.pages_aside.no_change_pending();
+    fn end_settling(&mut self) {
+        self.pages_aside.forget_order();
         self.moves = 0;
         if self.pages_aside.is_doubtful() {
             let mut left = self.pages_aside.clone();
@@ -457,7 +458,7 @@ impl Keeper<'_> {
                 return;
             }
         }
-        self.no_change_pending();
+        self.end_settling();
     }
 
     fn leave_alone(&mut self, start: u64, end: u64) {
@@ -487,7 +488,7 @@ pub fn probe() -> i32 {
     error
 }
 
-/// Makes the kernel's out-of-memory killer prefer every other process.
+/// Exempts us from the kernel's out-of-memory killer.
 fn protect_from_out_of_memory() {
     // SAFETY: system calls with a constant path and constant bytes.
     unsafe {

@@ -141,7 +141,7 @@ impl Pages {
         self.all[..self.count].iter_mut().find(|entry| entry.id == id)
     }
 
-    /// The entry that belongs to an address; of several, the one with the fewest doubts, and then the one moved there
+    /// The entry that belongs to an address; of several, the one with the fewest contradictions, and then the one moved there
     /// last.
     pub fn at(&self, address: u64) -> Option<u32> {
         let there = self.all().iter().filter(|entry| entry.contains(address));
@@ -283,7 +283,7 @@ impl Pages {
         }
     }
 
-    /// Whether an equal entry exists; if so, it takes the smaller number of doubts of the two.
+    /// Whether an equal entry exists; if so, it takes the smaller number of contradictions of the two.
     fn merge(&mut self, entry: &Entry) -> bool {
         let same = |one: &&mut Entry| (one.page, one.slot, one.gone) == (entry.page, entry.slot, entry.gone);
         let found = self.all[..self.count].iter_mut().find(same);
@@ -297,7 +297,7 @@ impl Pages {
     }
 
     /// No change is under way: each later report is about a later change.
-    pub fn no_change_pending(&mut self) {
+    pub fn forget_order(&mut self) {
         for entry in &mut self.all[..self.count] {
             entry.moved_by = 0;
         }
@@ -351,7 +351,8 @@ impl Pages {
         Some(empty)
     }
 
-    /// Adds an entry unless an equal one exists. When the table is full, it replaces the least likely entry.
+    /// Adds an entry unless an equal one exists. When the table is full, it replaces the least likely
+    /// entry, if that one is less likely than the new one.
     fn push(&mut self, entry: Entry) {
         if self.merge(&entry) {
             return;
@@ -424,7 +425,7 @@ mod tests {
         assert_eq!(pages.take_empty().map(|entry| entry.slot), Some(0));
         assert_eq!(pages.at(hole), Some(1));
         // This time the page itself is unmapped, and something else is mapped at its address.
-        pages.no_change_pending();
+        pages.forget_order();
         pages.unmapped(hole, hole + SMALL, |_| true);
         assert_eq!(pages.take_empty().map(|entry| entry.slot), Some(1));
     }
@@ -438,7 +439,7 @@ mod tests {
         pages.unmapped(hole, hole + SMALL, |_| false);
         assert!(pages.take_empty().is_none());
         pages.moved(hole, beyond, SMALL, |_| false);
-        pages.no_change_pending();
+        pages.forget_order();
         pages.keep_mapped(|address| address == beyond);
         while pages.take_empty().is_some() {}
         let places: Vec<u64> = pages.all().iter().map(|entry| entry.page).collect();
@@ -473,7 +474,7 @@ mod tests {
             while pages.take_empty().is_some() {}
         }
         assert_eq!((pages.all().len(), pages.count()), (2, 1));
-        pages.no_change_pending();
+        pages.forget_order();
         pages.keep_mapped(|address| address == places[1]);
         while pages.take_empty().is_some() {}
         assert_eq!(pages.all().len(), 1);
@@ -526,7 +527,7 @@ mod tests {
                         memory.retain(|at, _| !(start..start + n).contains(at));
                     }
                 }
-                pages.no_change_pending();
+                pages.forget_order();
                 while pages.take_empty().is_some() {}
             }
             let mut found = BTreeMap::new();

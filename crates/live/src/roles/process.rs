@@ -11,7 +11,8 @@ use std::time::{Duration, Instant};
 pub(super) const DRAIN: Duration = Duration::from_millis(20);
 /// Delay of the first look after a second thread was seen, so that the threads have begun to work.
 const FIRST: Duration = Duration::from_millis(40);
-/// The interval between looks while roles are unknown or new threads have appeared, and the longest interval.
+/// The first interval between looks, also after new threads have appeared: each look that changes nothing doubles it, up to
+/// the longest interval.
 const SOON: Duration = Duration::from_millis(200);
 const LONGEST_INTERVAL: Duration = Duration::from_secs(60);
 /// For how long a thread that was moved is not moved again.

@@ -43,17 +43,17 @@ fn the_first_look_comes_when_several_threads_have_had_time_to_begin() {
         !process.look_may_begin(&told.host(1, 9, 100), 7, start),
         "one thread"
     );
-    let multithreaded_since = start + milliseconds(100);
-    assert!(!process.look_may_begin(&told.host(4, 9, 100), 7, multithreaded_since));
-    assert!(!process.look_may_begin(&told.host(9, 9, 100), 7, multithreaded_since + milliseconds(20)));
+    let second_thread_at = start + milliseconds(100);
+    assert!(!process.look_may_begin(&told.host(4, 9, 100), 7, second_thread_at));
+    assert!(!process.look_may_begin(&told.host(9, 9, 100), 7, second_thread_at + milliseconds(20)));
     assert!(
-        process.look_may_begin(&told.host(9, 9, 100), 7, multithreaded_since + FIRST),
+        process.look_may_begin(&told.host(9, 9, 100), 7, second_thread_at + FIRST),
         "more threads do not put it off"
     );
-    assert_eq!(process.age(multithreaded_since + FIRST), FIRST);
+    assert_eq!(process.age(second_thread_at + FIRST), FIRST);
     // Threads that appear during the interval between looks end the interval.
-    (0..9).for_each(|_| process.looked(multithreaded_since));
-    let later = multithreaded_since + milliseconds(5000);
+    (0..9).for_each(|_| process.looked(second_thread_at));
+    let later = second_thread_at + milliseconds(5000);
     assert!(
         !process.look_may_begin(&told.host(9, 9, 100), 7, later),
         "for a minute"

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// A cooldown that doubles each time it begins, between two limits. Times are those of [`crate::clock::monotonic`].
+/// A cooldown that doubles each time it begins, between two limits. Times are those of [`nodewise_linux::clock::monotonic`].
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Cooldown {
     length: Duration,

@@ -124,6 +124,7 @@ impl Memory {
 pub struct AccessRates {
     /// Number of pages set aside, and of accesses to them, by part; both decay.
     parts: HashMap<u64, (f64, f64)>,
+    /// From when on the counts may be halved again.
     decays_at: Duration,
 }
 
@@ -132,6 +133,7 @@ impl AccessRates {
     const PART: u64 = HUGE;
     /// Largest number of draws for one page. If every part is unused, three draws in a hundred thousand accept no page.
     const TRIES: usize = 100;
+    /// Shortest time between two halvings of the counts.
     const HALF_LIFE: Duration = Duration::from_secs(2);
     /// The probability of accepting a page whose part is never accessed.
     const LEAST: f64 = 0.1;
@@ -148,7 +150,8 @@ impl AccessRates {
         self.parts.entry(address / Self::PART).or_default().1 += count;
     }
 
-    /// Halves all counts every two seconds, since programs have phases.
+    /// Halves all counts, unless that was done less than two seconds ago: programs have phases. Called when resident
+    /// pages are read.
     pub fn decay(&mut self, now: Duration) {
         if now < self.decays_at {
             return;

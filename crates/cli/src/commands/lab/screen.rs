@@ -124,24 +124,30 @@ impl Show {
     }
 }
 
-/// A rough estimate of the job's duration, made before it runs. `cpus` is the number of virtual CPUs and that of host
-/// CPUs; virtual CPUs in excess of host CPUs share them.
+/// What the job will take, as far as it can be known before it runs. `cpus` is the number of virtual CPUs and that of
+/// host CPUs. At best, all virtual CPUs are at work, and those in excess of the host's share them; at worst the program
+/// is serial, and one virtual CPU emulates all of it.
 fn estimate(runs: usize, cpus: (usize, usize), setup: &Setup) -> String {
     let at_once = cpus.0.min(cpus.1).max(1) as f64;
     let counting = if setup.counters { COUNTING } else { 1.0 };
-    let times = |slowdown: f64| slowdown * runs as f64 / at_once;
     let limit = setup.time_limit.map_or_else(
-        || ", without a limit (--time-limit)".to_owned(),
-        |limit| format!(", {} at most", seconds(limit.as_secs_f64())),
+        || "no time limit (--time-limit)".to_owned(),
+        |limit| format!("the time limit is {}", seconds(limit.as_secs_f64())),
     );
-    format!(
-        "{} on {} here by {} of this host: {:.0} to {:.0} s for each second of CPU time that the program takes on a real \
-         machine, and some seconds to boot{limit}",
-        plural(runs, "run"),
+    let emulated = format!(
+        "{}, emulated by {} of this host",
         plural(cpus.0, "virtual CPU"),
-        plural(cpus.1, "CPU"),
-        times(SLOWDOWN.0),
-        times(SLOWDOWN.1 * counting),
+        plural(cpus.1, "CPU")
+    );
+    if runs == 0 {
+        return format!("{emulated}: a few seconds to boot; {limit}");
+    }
+    format!(
+        "{} on {emulated}: {} (parallel) to {} (serial) for each second of CPU time on a real machine, and a few seconds \
+         to boot; {limit}",
+        plural(runs, "run"),
+        seconds(SLOWDOWN.0 * runs as f64 / at_once),
+        seconds(SLOWDOWN.1 * counting * runs as f64),
     )
 }
 
@@ -157,11 +163,25 @@ mod tests {
             counters,
         };
         let said = estimate(2, (8, 2), &setup(true, Some(90)));
-        assert!(said.contains("10 to 67 s") && said.contains("90"), "{said}");
-        let said = estimate(1, (1, 16), &setup(false, None));
         assert!(
-            said.contains("10 to 50 s") && said.contains("--time-limit"),
+            said.starts_with("2 runs on 8 virtual CPUs, emulated by 2 CPUs"),
             "{said}"
         );
+        let times = |runs, cpus| {
+            let said = estimate(runs, cpus, &setup(false, None));
+            assert!(said.ends_with("no time limit (--time-limit)"), "{said}");
+            said.split(": ")
+                .nth(1)
+                .unwrap()
+                .split(" for")
+                .next()
+                .unwrap()
+                .to_owned()
+        };
+        let written =
+            |least: f64, most: f64| format!("{} (parallel) to {} (serial)", seconds(least), seconds(most));
+        assert_eq!(times(1, (1, 16)), written(10.0, 50.0));
+        assert_eq!(times(2, (8, 2)), written(10.0, 100.0));
+        assert!(!estimate(0, (8, 2), &setup(true, None)).contains("run"));
     }
 }

@@ -22,7 +22,7 @@ impl Keeper<'_> {
         let mut here = false;
         loop {
             if self.pages_aside.has_candidates(id) && !self.injected.uffd.changing() {
-                self.no_change_pending();
+                self.end_settling();
             }
             // Events handled meanwhile may have changed or removed this entry.
             let Some(one) = self.pages_aside.likeliest(id).copied() else {
@@ -40,7 +40,7 @@ impl Keeper<'_> {
                     here = one.id == id;
                     self.ambiguous_place |= guessed;
                     self.remove_all_of(one.slot);
-                    self.no_change_pending();
+                    self.end_settling();
                     continue;
                 }
                 let refused = error != libc::EAGAIN || moved > 0;
@@ -64,7 +64,7 @@ impl Keeper<'_> {
                 }
                 continue;
             }
-            self.no_change_pending();
+            self.end_settling();
             if let Some(one) = self.pages_aside.get(one.id).copied()
                 && one.first().is_none()
             {
