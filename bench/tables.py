@@ -1,6 +1,17 @@
-"""Tables of a profile, written from queries."""
+"""Tables: of a profile, written from queries; and in Markdown."""
 
 import zlib
+
+
+def markdown(heads, rows, left=None):
+    """A table in Markdown. Its first `left` columns, or all of them, begin at the left, the others end at the right."""
+    marks = [":--" if left is None or i < left else "---:" for i in range(len(heads))]
+    return "\n".join("| " + " | ".join(map(cell, line)) + " |" for line in [heads, marks, *rows]) + "\n"
+
+
+def cell(text):
+    """On one line, without what ends a cell."""
+    return " ".join(str(text).replace("|", "\\|").split())
 
 
 def write(database, query, file):

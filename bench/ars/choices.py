@@ -30,6 +30,10 @@ class Choice:
     window: int = 8
     # The simplest weight that falls with distance, as the text has it.
     weight: str = "linear"
+    # Over which remote pages In-W's average is: "the average" of relative references to "all remote pages accessed by the local node". Over
+    # those it accesses, a program in which a node uses all pages of its part alike would never move one, and the paper's In-W is
+    # best on such a one (SOR), so: over all.
+    average: str = "all"
     # Whether In-W leaves a page where it was fetched to first. "Migrated and fixed to the first node" is the text's guess at why
     # In-W loses; its Table 1 has pages that In-W moved more than once, so it did not fix all.
     fixed: str = "no"
@@ -65,6 +69,9 @@ OPEN = {
                                  "own being 0"),
     "window": ("window", (4, 16, 32, MOST), "pages: from one neighbour on each side, to all pages of the node (n in the formula)"),
     "weights": ("weight", ("uniform",), "the text says a closer page weighs more; uniform is the limit"),
+    "In-W's average over": ("average", ("used",), "all remote pages, or those that the node has used so far (3.2). The product has the "
+                            "first; for the second its threshold is multiplied by how many remote pages there are to one that is "
+                            "used, counted over nodes and intervals of the recording"),
     "In-W's pages": ("fixed", ("yes",), "may be fetched again, or are fixed to the first node (4)"),
     "caches before the monitor": ("caches", ("monitor", "both"),
                                   "none; before the monitor; before the monitor and memory. The cache is the profile's `lines`: it holds "
@@ -75,8 +82,6 @@ OPEN = {
     "latency ratio": ("ratio", (10, 100), "one or two orders of magnitude, as SIMT's authors say"),
     "core factor": ("factor", tuple(f for f in cores.plausible(MACHINE) if f != CHOSEN.factor), cores.SOURCE),
 }
-# What policies' names have, so that all its values run in one call.
-IN_NAMES = {"reading", "window", "weight", "fixed"}
 # What only times depend on, not which pages are moved.
 OF_TIME = {"cost of a move", "latency ratio", "core factor"}
 
@@ -93,11 +98,17 @@ def varied(name):
     return {str(text.get(v, v)): replace(CHOSEN, **{field: v}) for v in (chosen, *values)}
 
 
-def policy_text(policy, choice):
-    """As `simulate` takes it: one of ARS's with its parameters, others as they are."""
+# What reasons are tested with (notes.py), beside the ranges: no page moves twice.
+ONCE = replace(CHOSEN, cooldown=1_000_000)
+
+
+def policy_text(policy, choice, unused):
+    """As `simulate` takes it: one of ARS's with its parameters, others as they are. `unused()`: remote pages to one that is used."""
     if not policy.startswith(("out-", "in-")):
         return policy
     threshold = DIFFERENCE.get(policy, 2.0) if choice.reading == "difference" else 2.0
+    if policy == "in-w" and choice.average == "used":
+        threshold *= unused()
     text = f"balance:{policy}:threshold={threshold:g}"
     if "-w" in policy:
         text += f":window={choice.window}:weight={choice.weight}"

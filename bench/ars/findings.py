@@ -58,8 +58,23 @@ def named(name):
     return lambda found: found[name]
 
 
+def swapped(by_policy):
+    """Data with each of these policies replaced by another."""
+    def of(data):
+        for policy, other in by_policy.items():
+            data = instead((policy,), named(other))(data)
+        return data
+    return of
+
+
 ALL = tuple(ALGORITHMS.values())
-NEVER = "policies that never move"
+LOCAL = {"out-u": "out-u-local", "out-w": "out-w-local"}
+# The rival that moves: affinity on next touch, which fetches a page to whoever touches it.
+NEXT = OTHERS["next-touch"]
+DEAD = {"policies that never move": instead(ALL, still)}
+TOUCH = {"next-touch in the policies' place": instead(ALL, named(NEXT))}
+BEST_STATIC = {"the static optimum in the policies' place": instead(ALL, named(STATIC))}
+ALIKE = "The row claims that both are alike, so that one in the other's place, and neither moving, pass by definition."
 
 
 def faster(data):
@@ -109,6 +124,7 @@ def multiple(data):
     return {p: share(f["multiple"], f["migrations"]) for p, f in found.items()}
 
 
+COUNTED_RIGHT = "within a factor of 3, of 25"
 PAPER = {f"{p} {name}": row[0] for (p, name), row in table1().items()}
 
 
@@ -118,7 +134,7 @@ def near(name, count):
 
 def counts(data):
     found = {f"{p} {name}": at(data, p, a)["migrations"] for p in PROGRAMS for name, a in ALGORITHMS.items()}
-    return {"within a factor of 3, of 25": sum(near(name, count) for name, count in found.items()), **found}
+    return {COUNTED_RIGHT: sum(near(name, count) for name, count in found.items()), **found}
 
 
 def within_three(f):
@@ -143,28 +159,31 @@ def correct_and_early(f):
     return all(f[f"{p} incorrect"] <= 2 and f[f"{p} when"] < f[f"{p} when, Out-U"] for p in ("LU", "WATER"))
 
 
-LOCAL = ("out-u-local", "out-w-local")
+W = ("out-w",)
+NO_W = {"Out-W never moves": instead(W, still)}
+U_FOR_W = {"Out-U in Out-W's place": instead(W, named("out-u"))}
+IN_FOR_W = {"In-W in Out-W's place": instead(W, named("in-w"))}
+LOCALS = tuple(LOCAL.values())
 CHECKS = {check.id: check for check in (
-    Check("A1", faster, lambda f: all(v > BETTER for v in f.values()), {NEVER: instead(ALL, still)}),
-    Check("A2", gains, sor_first, {NEVER: instead(ALL, still)}),
-    Check("A3", against_static, static_mostly_wins,
-          {NEVER: instead(ALL, still), "the static optimum in the policies' place": instead(ALL, named(STATIC))}),
+    Check("A1", faster, lambda f: all(v > BETTER for v in f.values()), DEAD | TOUCH | BEST_STATIC),
+    Check("A2", gains, sor_first, DEAD | TOUCH | BEST_STATIC),
+    Check("A3", against_static, static_mostly_wins, DEAD | BEST_STATIC),
     Check("A4", local_or_not, lambda f: all(similar(v) for v in f.values()),
-          {"the -local variants never move": instead(LOCAL, still)}),
-    Check("A5", weighted(("LU", "WATER")), lambda f: all(v > BETTER for v in f.values()),
-          {"Out-W never moves": instead(("out-w",), still), "Out-U in Out-W's place": instead(("out-w",), named("out-u"))}),
+          {"the -local variants never move": instead(LOCALS, still),
+           "neither they nor Out-U and Out-W move": instead((*LOCALS, *LOCAL), still),
+           "Out-U and Out-W in their -local variants' place": swapped({local: plain for plain, local in LOCAL.items()}),
+           "next-touch in the -local variants' place": instead(LOCALS, named(NEXT))}, "", ALIKE),
+    Check("A5", weighted(("LU", "WATER")), lambda f: all(v > BETTER for v in f.values()), NO_W | U_FOR_W),
     Check("A6", weighted(("FFT", "RADIX", "SOR")), lambda f: all(similar(v) for v in f.values()),
-          {"Out-W never moves": instead(("out-w",), still)}),
+          {**NO_W, "neither Out-W nor Out-U moves": instead((*W, "out-u"), still), **U_FOR_W,
+           "next-touch in Out-W's place": instead(W, named(NEXT))}, "", ALIKE),
     Check("A7", incoming, lambda f: all((v > BETTER) == (p == "SOR") for p, v in f.items()),
           {"In-W never moves": instead(("in-w",), still), "Out-W in In-W's place": instead(("in-w",), named("out-w"))}),
-    Check("A8", totals, lambda f: f["ping-pongs"] <= 1 and f["incorrect"] <= 2,
-          {NEVER: instead(ALL, still),
-           "next-touch in the policies' place": instead(ALL, named(OTHERS["next-touch"]))}, " %"),
-    Check("A9", multiple, lambda f: f["WATER"] > 20 and all(v < 5 for p, v in f.items() if p != "WATER"),
-          {"Out-W never moves": instead(("out-w",), still)}, " %"),
-    Check("A10", counts, within_three, {NEVER: instead(ALL, still)}),
-    Check("A11", additional, correct_and_early,
-          {"Out-W never moves": instead(("out-w",), still), "Out-U in Out-W's place": instead(("out-w",), named("out-u"))}, " %"),
+    Check("A8", totals, lambda f: f["ping-pongs"] <= 1 and f["incorrect"] <= 2, DEAD | TOUCH, " %"),
+    Check("A9", multiple, lambda f: f["WATER"] > 20 and all(v < 5 for p, v in f.items() if p != "WATER"), NO_W | U_FOR_W | IN_FOR_W, " %"),
+    Check("A10", counts, within_three,
+          {**DEAD, **TOUCH, "Out-U in the place of all five": instead(ALL, named("out-u"))}),
+    Check("A11", additional, correct_and_early, NO_W | U_FOR_W | IN_FOR_W, " %"),
 )}
 # Of counts and moves, not times.
 COUNTED = ("A8", "A9", "A10", "A11")

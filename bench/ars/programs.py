@@ -41,6 +41,11 @@ PROGRAMS = {
 }
 
 
+# Not the paper's: pages whose user changes half-way, as many pages and accesses as WATER's, for the test of a reason (A3).
+CHANGES = {"SHIFT": Program("shift", ("--size", 37888, "--iterations", 48), "37,888 numbers, 48 passes", "made to change its pattern",
+                            ("forwards", "inverse"))}
+
+
 def table1():
     """The paper's Table 1: (program, algorithm) → counts in the order of COUNTS."""
     with open(pathlib.Path(__file__).parent / "table1.csv", encoding="utf-8") as file:

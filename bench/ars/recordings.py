@@ -6,8 +6,8 @@ import pathlib
 
 from choices import MACHINE, options, policy_text
 from commands import ROOT, run
-from programs import ALGORITHMS, COUNTS, OTHERS, PROGRAMS, START, STATIC
-from slices import allocated, cut
+from programs import ALGORITHMS, CHANGES, COUNTS, OTHERS, PROGRAMS, START, STATIC
+from slices import allocated, cut, remote_to_used
 
 NODEWISE = pathlib.Path(os.environ.get("NODEWISE", ROOT / "target/release/nodewise"))
 PLAIN = ROOT / "build/workloads"
@@ -15,6 +15,7 @@ FOLDER = ROOT / "build/ars"
 THREADS = 4
 # Recordings of each program.
 TAKES = range(5)
+ROWS = {**PROGRAMS, **CHANGES}
 # Accesses after which the next thread has its turn, while recording.
 TURN = 500
 
@@ -22,7 +23,7 @@ TURN = 500
 def record(program, take, reuse=False):
     """Every access of the program, emulated. Its threads share one CPU: whoever ends a slice sleeps until it is
     taken, and the next goes on. Who is next is the kernel's choice, so that no two takes are quite the same."""
-    row, folder = PROGRAMS[program], FOLDER / "recordings" / f"{program}-{take}"
+    row, folder = ROWS[program], FOLDER / "recordings" / f"{program}-{take}"
     if reuse and (folder / "manifest.json").exists():
         return folder
     folder.parent.mkdir(parents=True, exist_ok=True)
@@ -36,7 +37,7 @@ def profile(program, interval, take):
     """The program's computation in slices of so many accesses."""
     folder = FOLDER / "profiles" / f"{program}-{take}-{interval}"
     if not (folder / "manifest.json").exists():
-        cut(FOLDER / "recordings" / f"{program}-{take}", folder, PROGRAMS[program].computes, interval)
+        cut(FOLDER / "recordings" / f"{program}-{take}", folder, ROWS[program].computes, interval)
     return folder
 
 
@@ -49,7 +50,7 @@ def simulate(program, take, choices, ratio):
     """Setting → policy → figures; the settings agree in their `key`. Pages are dealt round-robin at the start."""
     folder = profile(program, choices[0].interval, take)
     plain = [START, STATIC, *OTHERS.values()]
-    written = {choice: {p: policy_text(p, choice) for p in ALGORITHMS.values()} for choice in choices}
+    written = {choice: {p: policy_text(p, choice, lambda: remote_to_used(folder)) for p in ALGORITHMS.values()} for choice in choices}
     texts = dict.fromkeys([*plain, *(text for by_policy in written.values() for text in by_policy.values())])
     more = [text for name, value in options(choices[0], allocated(folder)).items() for text in (f"--{name}", value)]
     found = json.loads(run([NODEWISE, "simulate", folder, "--machine", MACHINE, "--affinity", "identity", "--start", START,

@@ -10,10 +10,10 @@ import page
 import recordings
 from choices import CHOSEN
 from findings import CHECKS, COUNTED, ranges_of
-from judge import judge
+from judge import inputs, judge
 from judge.verdict import ROOT
 from notes import Reasons, differs
-from programs import PROGRAMS
+from programs import CHANGES, PROGRAMS
 from recordings import FOLDER, TAKES
 from slices import best_shares, size
 from study import Study
@@ -28,12 +28,12 @@ def say(text):
 
 def verdicts(study, size_, sizes_):
     repeats, assumed = study.repeats(), study.assumed_ranges()
-    why = Reasons(study, sizes_).all()
+    why = Reasons(study, sizes_)
     found = []
     for identifier, check in CHECKS.items():
         ranges = study.open_ranges(ranges_of(identifier)) + ([] if identifier in COUNTED else assumed)
         found.append(judge(check, repeats, size=size_, basis="simulation", ranges=ranges, differs=differs(identifier),
-                           reason=why[identifier]))
+                           reason=why.of_row(identifier), tests=why.tests(identifier)))
     return found
 
 
@@ -52,9 +52,9 @@ def main():
     if not asked.reuse:
         shutil.rmtree(FOLDER / "profiles", ignore_errors=True)
     start = time.monotonic()
-    for program in PROGRAMS:
-        for take in TAKES:
-            recordings.record(program, take, asked.reuse)
+    wanted = [(p, take) for p in PROGRAMS for take in TAKES] + [(p, take) for p in CHANGES for take in RANGE_TAKES[size_]]
+    for program, take in wanted:
+        recordings.record(program, take, asked.reuse)
     say(f"recorded in {time.monotonic() - start:.0f} s")
     study = Study(RANGE_TAKES[size_])
     study.run(say)
@@ -64,6 +64,7 @@ def main():
     for verdict in found:
         verdict.write(ROOT / "build/reproduce" / size_)
         print(f"{verdict.id:4} {verdict.verdict:14} {page.shown(verdict)}; range {page.shares(verdict)}")
+    inputs.write("ars", size_, page.INPUTS)
     page.draw(study)
     (FOLDER / "data.json").write_text(json.dumps([data["by_ratio"] for data in study.repeats()]) + "\n", encoding="utf-8")
     (FOLDER / "index.html").write_text(page.write(study, found, sizes_, asked.fast), encoding="utf-8")

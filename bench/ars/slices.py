@@ -84,6 +84,22 @@ def allocated(folder):
 
 
 @functools.cache
+def remote_to_used(folder):
+    """How many pages are elsewhere to one of them that a node has used so far, over nodes and intervals; pages are dealt round-robin
+    and a thread is a node's, as in the simulation's beginning."""
+    query = f"""
+WITH first AS (SELECT thread, page, min(slice) AS slice FROM '{folder}/accesses-0000.parquet' WHERE page % 4 <> thread GROUP BY ALL),
+slices AS (SELECT DISTINCT slice FROM '{folder}/accesses-0000.parquet'),
+nodes AS (SELECT thread, count(*) FILTER (WHERE page % 4 <> thread) AS remote FROM (SELECT DISTINCT thread FROM first),
+          (SELECT DISTINCT page FROM '{folder}/accesses-0000.parquet') GROUP BY thread),
+used AS (SELECT remote, (SELECT count(*) FROM first f WHERE f.thread = n.thread AND f.slice <= s.slice) AS used FROM nodes n, slices s)
+SELECT sum(remote) / sum(used) FROM used WHERE used > 0"""
+    with duckdb.connect() as database:
+        ((ratio,),) = database.execute(query).fetchall()
+    return float(ratio)
+
+
+@functools.cache
 def best_shares(folder):
     """The largest local share, of a page that stays where it is best over the run, and of one that could be where it
     is best in each slice: what moving could win at most. A thread is a node's."""

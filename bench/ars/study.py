@@ -5,9 +5,9 @@ The data of one repeat: {"ratio": the one that is judged at, "by_ratio": {ratio:
 from concurrent.futures import ThreadPoolExecutor
 
 import recordings
-from choices import CHOSEN, OPEN, RATIOS, varied
+from choices import CHOSEN, ONCE, OPEN, RATIOS, varied
 from judge.check import Range
-from programs import PROGRAMS
+from programs import CHANGES, PROGRAMS
 from recordings import TAKES
 
 # What our model assumes and varies by itself: as `simulate` calls it → in words, and where its range is from.
@@ -32,6 +32,9 @@ class Study:
                 wanted += [(p, take, CHOSEN.ratio, choice) for p in PROGRAMS for take in self.range_takes]
                 # What the latencies give SOR is part of one finding.
                 wanted += [("SOR", take, ratio, choice) for take in self.range_takes for ratio in RATIOS]
+        # What reasons are tested with.
+        wanted += [(p, take, CHOSEN.ratio, ONCE) for p in PROGRAMS for take in self.range_takes]
+        wanted += [(p, take, CHOSEN.ratio, CHOSEN) for p in CHANGES for take in self.range_takes]
         jobs = {}
         for program, take, ratio, choice in dict.fromkeys(wanted):
             jobs.setdefault((program, take, recordings.key(program, take, choice, ratio)), []).append((program, take, ratio, choice))
@@ -44,6 +47,20 @@ class Study:
         by_ratio = {ratio: {p: self.found[p, take, ratio, choice] for p in PROGRAMS if (p, take, ratio, choice) in self.found}
                     for ratio in RATIOS}
         return {"ratio": choice.ratio, "by_ratio": by_ratio}
+
+    def tried(self, choice):
+        """The recordings that ranges are run with, at another setting."""
+        return [self.data(choice, take) for take in self.range_takes]
+
+    def changing(self, place):
+        """With the program that is made to change its pattern in another one's place."""
+        (name,) = CHANGES
+        found = []
+        for take in self.range_takes:
+            by_ratio = self.data(CHOSEN, take)["by_ratio"]
+            found.append({"ratio": CHOSEN.ratio, "by_ratio": {CHOSEN.ratio: {
+                **by_ratio[CHOSEN.ratio], place: self.found[name, take, CHOSEN.ratio, CHOSEN]}}})
+        return found
 
     def repeats(self):
         return [self.data(CHOSEN, take) for take in TAKES]

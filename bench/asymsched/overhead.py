@@ -4,11 +4,14 @@ import contextlib
 import os
 import pathlib
 import subprocess
+import sys
 import time
 
 from judge import Check
+from judge.check import Test
 from programs import CLUSTERING, PROGRAMS, REPEATS, THREADS
 from recordings import NODEWISE, PLAIN
+from row import Row
 
 SECONDS = 20
 BALANCING = pathlib.Path("/proc/sys/kernel/numa_balancing")
@@ -32,16 +35,16 @@ def balancing():
         BALANCING.write_text(before, encoding="ascii")
 
 
-def live():
+def live(*options):
     """The live loop beside the clustering program on this host, which has one node and pretends to have eight: its CPU time in per cent
     of the time that passed, after the first two seconds, and its memory in MB. Nothing is moved; who reads from where is sampled and
-    decided every second. None where the kernel gives no samples."""
+    decided every second. None where the kernel gives no samples. `options`: further ones of the loop's."""
     command = [PLAIN / CLUSTERING, "--size", str(PROGRAMS[CLUSTERING].size), "--iterations", "1000"]
     program = subprocess.Popen(command, stdout=subprocess.DEVNULL,
                                env={**os.environ, "OMP_NUM_THREADS": str(3 * THREADS), "OMP_WAIT_POLICY": "passive"})
     try:
         time.sleep(2)  # until its threads are there
-        command = [NODEWISE, "balance", "--pid", str(program.pid), "--move-threads", "--dry-run", "--policy", "carrefour"]
+        command = [NODEWISE, "balance", "--pid", str(program.pid), "--move-threads", "--dry-run", "--policy", "carrefour", *options]
         loop = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
                                 env={**os.environ, "NODEWISE_PRETEND_NODES": "8"})
         time.sleep(2)
@@ -56,6 +59,15 @@ def live():
         program.kill()
         program.wait()
     return {"deciding, live": 100 * worked / passed, "memory, live (MB)": most / 1e6}
+
+
+def idle_memory():
+    """MB that a `nodewise` has resident at most which only prints its version. Asked by a small process: a child's most is at least what
+    its parent had when it began."""
+    asks = ("import resource, subprocess, sys; subprocess.run(sys.argv[1:], stdout=subprocess.DEVNULL, check=True); "
+            "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)")
+    printed = subprocess.run([sys.executable, "-I", "-S", "-c", asks, NODEWISE, "--version"], check=True, capture_output=True, text=True)
+    return int(printed.stdout) * 1024 / 1e6
 
 
 def most_memory(pid):
@@ -84,16 +96,27 @@ def all_moved(data):
 
 S10 = Check("S10", lambda data: data,
             lambda f: f["moving"] <= 3 and f["deciding, live"] < 0.5 and f["memory, live (MB)"] < 2,
-            {"memory moved without a budget": all_moved}, "")
+            {"memory moved without a budget": all_moved}, "",
+            "The rival is migration without a budget; a policy that never moves costs nothing, by definition.")
+
+
+# What a test of the row's reason takes away.
+LESS = {"with a tenth of the observing budget, 0.2 %": ("--observe-budget", "0.2%"), "with decisions every 2 s": ("--interval", "2s")}
 
 
 def judged(single, workloads):
     """The row, or none and why it was not tested."""
     with balancing():
         beside = [live() for _ in range(REPEATS)]
-    if None in beside:
+        others = {what: live(*options) for what, options in LESS.items()}
+    if None in [*beside, *others.values()]:
         most = max(runs(one, several)["moving"] for one, several in zip(single, workloads, strict=True))
         return [], ("`nodewise balance` gets no hint faults on this host, where it may not switch kernel.numa_balancing on; "
                     f"of the runs' time moving took {most:.1f} % at most.")
-    repeats = [{**runs(one, several), **found} for one, several, found in zip(single, workloads, beside, strict=True)]
-    return [(S10, repeats, [], DIFFERS)], ""
+    moved = [runs(one, several) for one, several in zip(single, workloads, strict=True)]
+    repeats = [{**one, **found} for one, found in zip(moved, beside, strict=True)]
+    idle = idle_memory()
+    return [Row(S10, repeats, [], DIFFERS, tests=(
+        Test(f"less the {idle:.0f} MB that a nodewise has resident which only prints its version",
+             [{**one, "memory, live (MB)": one["memory, live (MB)"] - idle} for one in repeats]),
+        *(Test(what, [{**moved[0], **found}]) for what, found in others.items())))], ""

@@ -38,6 +38,15 @@ def row(name, one):
             f"{max(one['moving']):.1f}"]
 
 
+# What the paper has in words alone, and what it is here.
+STANDS_FOR = [
+    ["initial collocation of a program's threads (4.2)", "eight threads on each of as few nodes as hold them, those that share pages "
+     "together, no node with two programs: simulate's --affinity asym"],
+    ["the rate from which Carrefour moves pages (reference 12)", "50 lines a microsecond from memory (--dynamic-rate); from none to four "
+     "times that in the ranges"],
+    ["machine B's bandwidths, machines C and D (3)", "machine A's widths of links on B's wiring (Figure 1), on four linked nodes of six "
+     "cores with two slower links (C) and on four nodes of four cores with one pair not linked (D)"],
+]
 HEADS = ["program", "MB", "body run", "s", "best", "worst", "pages", "best", "worst", "threads", "best", "worst", "deviation, pages",
          "threads", "threads moved", "GB moved", "moving, %"]
 
@@ -67,7 +76,7 @@ def write(size, two, alone, workloads, found, inputs):
     parts = [
         "<p>The rows, figures and tables of Lepers, Quéma, Fedorova (USENIX ATC 2015) by <code>nodewise record</code>, "
         f"<code>simulate</code> and <code>simulate --move-threads</code>; size: {size}. Tables and figures show the first "
-        "recording, verdicts all five. Times are predictions of the model (<code>docs/model.md</code>), not measurements.</p>",
+        "recording, verdicts and ranges all five. Times are predictions of the model (<code>docs/model.md</code>), not measurements.</p>",
         "<h2>The paper's findings</h2>", verdicts(found),
         "<h2>Table 1</h2>", table_1(two),
         "<h2>One program on three nodes</h2>", figure("figure4", "Figures 2 and 4. Performance; lines span 20 runs."),
@@ -77,6 +86,7 @@ def write(size, two, alone, workloads, found, inputs):
         table(HEADS, [row(*item) for item in beside.items()]),
         "<h2>Programs</h2>", table(["program", "like", "initialised by", "size", "iterations"],
                                    [[n, p.like, p.init, p.size, p.iterations[size]] for n, p in PROGRAMS.items()]),
+        "<h2>What stands for what</h2>", table(["the paper's", "here"], STANDS_FOR),
         "<h2>Inputs</h2><p>Read from the paper and read back, and our own page's drawings; not judged.</p>",
         table(["", "here", "so"], [[text, there, "yes" if so else "no"] for text, there, so in inputs]),
     ]

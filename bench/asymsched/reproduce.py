@@ -3,16 +3,15 @@
 import argparse
 
 import drawings
-import inputs
 import overhead
 import page
 import placements
+import read_back
 import several
 import single
 import table1
-from judge import judge, untested
+from judge import inputs, judge, untested
 from judge.verdict import ROOT
-from reasons import REASONS
 from recordings import FOLDER, Recordings
 
 NODES = "needs a machine of several nodes: `nodewise migrate` against migratepages"
@@ -34,8 +33,8 @@ def main():
     beside, workloads = several.judged(recordings)
     costs, why = overhead.judged(alone, workloads)
     rows = [*two, *three, *beside, *costs, *placements.judged()]
-    found = [judge(check, repeats, size=size, basis="simulation", ranges=ranges, differs=differs, reason=REASONS.get(check.id, ""))
-             for check, repeats, ranges, differs in rows]
+    found = [judge(row.check, row.repeats, size=size, basis="simulation", ranges=row.ranges, differs=row.differs, reason=row.looked_at,
+                   tests=row.tests) for row in rows]
     found.append(untested("S11", NODES, size=size))
     if why:
         found.append(untested("S10", why, size=size))
@@ -43,7 +42,9 @@ def main():
     for one in found:
         one.write(ROOT / "build/reproduce" / size)
         print(f"{one.id:4} {one.verdict}")
-    page.write(size, first, alone[0], workloads[0], found, inputs.all_inputs())
+    given = read_back.all_inputs()
+    inputs.write("asymsched", size, given)
+    page.write(size, first, alone[0], workloads[0], found, given)
     print(f"wrote {(FOLDER / 'index.html').relative_to(ROOT)}")
 
 

@@ -21,11 +21,18 @@ GAINS = {  # V.B
 }
 BASE, LARGE, MANY = "4 nodes, 4K", "4 nodes, 2M", "64 nodes, 4K"
 WITHIN = 1e-9  # of rounding
+BALANCED = ("pages", "accesses")
+LOW = 95  # D6: per cent of pages that never move
+
+
+def names(data):
+    """The programs that are judged; a test of a reason may leave some out."""
+    return [name for name in STATIC if name in data]
 
 
 def mean(data, get):
     """Over the programs, per cent."""
-    return 100 * fmean(get(data[name]) for name in STATIC)
+    return 100 * fmean(get(data[name]) for name in names(data))
 
 
 def exclusivity(data, configuration):
@@ -41,8 +48,12 @@ def gain(data, machine, policy):
     return mean(data, lambda p: p["speedup"][machine][policy] - 1)
 
 
+def ratios_by_program(data, machine, policy):
+    return {name: data[name]["speedup"][machine][policy] for name in names(data)}
+
+
 def ratios(data, machine, policy):
-    return [data[name]["speedup"][machine][policy] for name in STATIC]
+    return list(ratios_by_program(data, machine, policy).values())
 
 
 def gains(data, machine):
@@ -139,7 +150,7 @@ def falls(data):
     found = {}
     rises = []
     for label, key in (("2 MiB", LARGE), ("64 nodes", MANY)):
-        each = [100 * (data[name]["exclusivity"][BASE] - data[name]["exclusivity"][key]) for name in STATIC]
+        each = [100 * (data[name]["exclusivity"][BASE] - data[name]["exclusivity"][key]) for name in names(data)]
         rises.append(-min(each))
         found |= {f"programs, {label}": share(fall <= 15 for fall in each), f"largest fall, {label}": max(each)}
     return found | {"largest rise": max(0.0, *rises)}
@@ -158,7 +169,7 @@ def d3(f):
 
 
 def against_first_touch(data):
-    lower = share(data[n]["balance"]["locality"]["accesses"] < data[n]["balance"]["first-touch"]["accesses"] for n in STATIC)
+    lower = share(data[n]["balance"]["locality"]["accesses"] < data[n]["balance"]["first-touch"]["accesses"] for n in names(data))
     a, b = (balance(data, "accesses", policy) for policy in ("first-touch", "locality"))
     return {"first-touch": a, "locality": b, "difference": b - a, "programs where it is lower": lower}
 
@@ -169,12 +180,12 @@ def d5(f):
 
 
 def moves(data):
-    found = {f"{name}, never": 100 * data[name]["moves"][0] for name in STATIC}
+    found = {f"{name}, never": 100 * data[name]["moves"][0] for name in names(data)}
     return found | {f"{CHANGING}, at most once": 100 * sum(data[CHANGING]["moves"][:2])}
 
 
 def d6(f):
-    return all(value >= (75 if name.startswith(CHANGING) else 95) for name, value in f.items())
+    return all(value >= (75 if name.startswith(CHANGING) else LOW) for name, value in f.items())
 
 
 def d7(f):
@@ -215,30 +226,35 @@ def d13(f):
     return all(abs(f[f"{m.title}, {t}"] - f[f"{m.title}, 0.9"]) <= 3 for m in MACHINES for t in THRESHOLDS)
 
 
+PROPERTY = "The row is about programs; no policy is judged, so that programs without the property stand in."
+ONE = "The rival is first-touch, which is also the policy that never moves: one stand-in is both."
+DEFINED = "First-touch in its place passes by definition, as the row claims no more than that nothing is lost."
+
 CHECKS = [
     Check("D1", lambda d: {c: exclusivity(d, c) for c in CONFIGURATIONS}, d1,
           {"programs whose threads share every page evenly": changed(uniform),
-           "programs whose threads share no page": changed(private)}, " %"),
+           "programs whose threads share no page": changed(private)}, " %", PROPERTY),
     Check("D2", falls, d2, {"programs that share every page evenly once pages are large or nodes many":
-                            changed(uniform_unless_base)}),
-    Check("D3", table, d3, {"first-touch in every policy's place": changed(all_first_touch)}, " %"),
+                            changed(uniform_unless_base)}, "", PROPERTY),
+    Check("D3", table, d3, {"first-touch in every policy's place": changed(all_first_touch),
+                            "locality in mixed's place": balanced_as("mixed", "locality")}, " %"),
     Check("D4", against_first_touch, lambda f: f["difference"] >= 10 and f["programs where it is lower"] <= 25,
-          {"first-touch in locality's place": balanced_as("locality", "first-touch")}),
+          {"first-touch in locality's place": balanced_as("locality", "first-touch")}, "", ONE),
     Check("D5", lambda d: {p: balance(d, "accesses", p) for p in POLICIES if p != "random"}, d5,
           {"first-touch in every policy's place": changed(all_first_touch),
            "locality in mixed's place": balanced_as("mixed", "locality"),
            "interleave in mixed's place": balanced_as("mixed", "interleave")}, " %"),
-    Check("D6", moves, d6, {"programs whose pages change owner in each slice": changed(another_owner_each_slice)}, " %"),
+    Check("D6", moves, d6, {"programs whose pages change owner in each slice": changed(another_owner_each_slice)}, " %", PROPERTY),
     Check("D7", lambda d: gains(d, "Itanium"), d7,
           NOTHING | {"mixed in locality's place": speed("locality", "mixed")}, " %"),
     Check("D8", lambda d: gains(d, "Xeon"), d8, NOTHING | DEAD | RIVAL, " %"),
     Check("D9", lambda d: gains(d, "Opteron"), d9, NOTHING | DEAD | RIVAL, " %"),
     Check("D10", of_mixed, d10, DEAD | {"the Xeon in the Opteron's place": changed(as_the_xeon)}, " %"),
     Check("D11", worst_of_mixed, lambda f: f["worst"] >= 99,
-          RIVAL | {"random in mixed's place": speed("mixed", "random")}, " %"),
+          DEAD | RIVAL | {"random in mixed's place": speed("mixed", "random")}, " %", DEFINED),
     Check("D12", losers, lambda f: f["Xeon"] >= 1 and f["Opteron"] >= 1,
-          {"first-touch in locality's place": speed("locality", "first-touch")}),
+          {"first-touch in locality's place": speed("locality", "first-touch")}, "", ONE),
     Check("D13", by_threshold, d13, NOTHING | {"locality at 0.8 and interleave at 0.95 in mixed's place": changed(ends_apart)}, " %"),
     Check("D14", lambda d: {m.title: 100 * min(ratios(d, m.title, "random")) for m in MACHINES}, lambda f: f["Xeon"] < 90,
-          {"first-touch in random's place": speed("random", "first-touch")}, " %"),
+          {"first-touch in random's place": speed("random", "first-touch")}, " %", ONE),
 ]

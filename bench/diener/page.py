@@ -41,10 +41,10 @@ def program_table(size, data):
                   "slices an iteration", "smaller than by the rule"], rows)
 
 
-INPUTS = [["NUMA factor of Itanium, Xeon, Opteron", "2.1, 1.5, 2.8", "V.A: what the machine files are built from"],
-          ["page size", "16, 4, 4 KiB", "Table II"], ["threads", "8, 64, 64", "V.A"],
-          ["threshold of mixed", "99, 90, 90 %", "III.A, V.B"],
-          ["no exclusivity rises with larger pages or more nodes", "by its definition", "docs/metrics/exclusivity.md"]]
+INPUTS = [["NUMA factor of Itanium, Xeon, Opteron (V.A): what the machine files are built from", "2.1, 1.5, 2.8"],
+          ["page size (Table II)", "16, 4, 4 KiB"], ["threads (V.A)", "8, 64, 64"],
+          ["threshold of mixed (III.A, V.B)", "99, 90, 90 %"],
+          ["no exclusivity rises with larger pages or more nodes", "by its definition (docs/metrics/exclusivity.md)"]]
 
 
 def write(size, data, found):
@@ -64,5 +64,5 @@ def write(size, data, found):
     ]
     for number, machine in enumerate(MACHINES, 5):
         parts.append(figure(f"figure{number}", f"Figure {number}. {machine.title}; lines span the model's uncertainty."))
-    parts += ["<h2>Inputs</h2><p>Read from the paper or true by definition; not judged.</p>", table(["", "", "from"], INPUTS)]
+    parts += ["<h2>Inputs</h2><p>Read from the paper or true by definition; not judged.</p>", table(["", ""], INPUTS)]
     return document("Locality vs. balance, on our workloads", parts)

@@ -35,9 +35,10 @@ class Program:
     settings: dict
     smaller: str = ""  # where a size is below the principle's
 
-    def options(self, size, iterations=None):
+    def options(self, size, iterations=None, parallel=None):
+        """`parallel`: who initialises, where it is not who does in the original."""
         one = self.settings[size]
-        init = "parallel" if self.parallel else "master"
+        init = "parallel" if (self.parallel if parallel is None else parallel) else "master"
         return ["--init", init, "--size", str(one.size), "--iterations", str(iterations or one.iterations)]
 
 
@@ -65,3 +66,6 @@ PROGRAMS = {
 # Made to change its pattern.
 CHANGING = "shift"
 STATIC = [name for name in PROGRAMS if name != CHANGING]
+NAS = [name for name, one in PROGRAMS.items() if one.parallel]
+# Whose pages one thread has touched first, so that first-touch puts all on one node; not from the paper's suites.
+GRIDS = ("adi", "sor")

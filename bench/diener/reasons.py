@@ -1,64 +1,128 @@
-"""Where our runs are not the paper's, and why a row does not hold, as far as a run has tested it."""
+"""Where our runs are not the paper's, and what was tested of rows that do not hold: each figure is of the run at hand."""
 
-from programs import CHANGING, PROGRAMS, STATIC
+from statistics import median
 
-MASTER = ("Tested with one recording each of bt, cg and fft3d initialised by one thread (--init master), as many of the paper's programs "
-          "seem to be")
-ONE_EACH = ("Tested with one recording each of the seven NAS programs initialised by one thread (--init master)")
-# By size and row; each says what was run.
-REASONS = {"fast": {
-    "D1": "Size, tested by larger recordings on 64 nodes with 2 MiB: bt of 256 points instead of 128 has 68 % instead of 49, cg of "
-          "4,000,000 rows instead of 1,000,000 60 instead of 48, sp of 384 points instead of 192 79 instead of 61; these three alone "
-          "raise the mean by 5 points.",
-    "D3": "The set of programs explains a part: over the eight that both have (BT CG FT IS LU MG SP Streamcluster) Table I's own means "
-          "are, pages/accesses, first-touch 77/54, locality 84/81, interleave 99/92, balanced 90/95, mixed 92/88; ours over these are "
-          "85/81, 98/92, 100/93, 77/100, 98/94. Why NAS programs initialised by all threads are less even there is not known.",
-    "D4": "bt and cg, which all threads initialise, are lower in every recording, by less than one point: first-touch is even already. "
-          "Tested with one recording of each initialised by one thread (--init master): then locality is higher by 9 and 96 points. "
-          "lu is lower in three recordings, by 8.4 points at most, and higher by 8.1 in two; is is lower in one, by 4.1: why is not known.",
-    "D5": "mixed and interleave are as even as each other: mixed less interleave is between -0.4 and 0.7 points in the five recordings, "
-          "0.3 in the median. Tested by leaving out one program at a time: the difference stays between -0.1 and 0.6.",
-    "D6": "Most moves leave the place of the first touch: counted from the second outer iteration on (the range), at most 4.5 % of "
-          "cg's pages move and 0.1 % of the others', but for is: 39 %, all in the last slice, by the sort that follows the last ranking.",
-    "D7": f"{MASTER}: interleave's gain is then -10, 15 and 9 % instead of -13, -20 and -7 %, so initialisation explains a part.",
-    "D8": "Not known. Tested: half the interconnect's bandwidth, and half the controllers' (machine files with 5,250 and 9,000 MB/s): "
-          "interleave stays first, by 46 to 44 and 56 to 49 % of mixed (with mg first touched by planes of rows, as it was then).",
-    "D9": f"{MASTER}: locality stays ahead of mixed on the Opteron (1.11, 1.53, 2.70 against 1.06, 1.50, 2.59). Otherwise not known.",
-    "D11": f"{MASTER}: none of the three loses under mixed on any machine (1.06 to 2.59), of which bt and fft3d lose otherwise (0.96, "
-           "0.89). The losses of kmedian (0.82 on the Opteron), lu (0.92 on the Xeon) and sp (0.97 on the Itanium) are not "
-           "explained by that.",
-    "D13": "is and lu on the Opteron, whose speed-up is 1.97 and 1.09 at 0.8 against 1.67 and 0.95 at 0.85. Tested by leaving them out of "
-           "the mean: all thresholds are then within 0.3 points on all three machines, and within 1.5 without is alone.",
-    "D14": "Not known. The worst is kmedian (0.91), whose chunk the caches hold at this size. Tested: one thread's initialisation (bt, cg, "
-           "fft3d with --init master) makes random gain, not lose, on the Xeon.",
-}, "full": {
-    "D3": f"{ONE_EACH}: first-touch is then 25 % of pages and 38 of accesses instead of 70 and 66 (the paper's 54 and 42 lie "
-          "between), the others stay within 2 points of what they are. So how programs are initialised explains first-touch. The set "
-          "explains a part of the rest: over the eight programs that both have, Table I's own means are, pages/accesses, locality "
-          "84/81, interleave 99/92, balanced 90/95, mixed 92/88; ours over these are 99/88, 100/94, 73/100, 100/94. Why balanced has "
-          "fewer of the pages, and mixed and locality more, is not known.",
-    "D4": "On average higher by 21 to 22 points in every recording; undecided are bt, lu and sp, which all threads initialise and whose "
-          "accesses first-touch spreads as evenly as locality does: by 0.4 to 0.8 points lower in some recordings, by 0.3 to 8.4 higher in "
-          f"others. cg is lower by 10 in all. {ONE_EACH}: then locality is lower in none.",
-    "D5": "mixed and interleave are as even as each other: mixed less interleave is between -0.6 and 0.2 points in the five recordings, "
-          "0.0 in the median. Tested by leaving out one program at a time: the median stays between -0.4 and 0.3 points.",
-    "D6": "Most moves leave the place of the first touch: counted from the second outer iteration on (the range), at most 4.1 % of "
-          "cg's pages move and 0.03 % of the others', but for is: 39 %, which at the nightly size are all in the last slice, by the sort "
-          "that follows the last ranking.",
-    "D7": f"{ONE_EACH}, as many of the paper's programs seem to be: then the row holds (random 10.1, interleave 10.3, locality 32.9, "
-          "balanced 21.9, mixed 26.7 %).",
-    "D8": "Mixed, interleave, random and locality are within 2 points. Tested by leaving out adi and sor, all of whose pages first-touch "
-          "puts on one node: random 8.8, interleave 9.2, mixed 8.7 %, where the paper has "
-          f"8.7, 15.8, 23.7: interleave stays first. {ONE_EACH}: all four between 96.1 and 96.7. What sets mixed apart on the "
-          "paper's Xeon is not known.",
-    "D9": "Tested by leaving out adi and sor: locality 13.4, mixed 12.5, random -4.5, interleave -4.2, balanced -9.0 %; "
-          f"locality stays first, by 1 % then. {ONE_EACH}: locality 173, mixed 168 %. Why mixed is not first is not known.",
-    "D11": f"{ONE_EACH}: then bt, cg, fft3d, lu, mg and sp gain on every machine (1.07 and more), so that initialisation explains the "
-           "losses of bt, fft3d and sp. is loses in both (0.91 and 0.95 on the Xeon, 0.86 and 0.97 on the Opteron), and with mixed at 80 % "
-           "gains (1.02, 1.02): pages between 80 and 90 % exclusive are interleaved at 90.",
-    "D14": f"The worst is fft3d (0.96); is, lu and mg gain on the Xeon. {ONE_EACH}: the worst is then 1.06. So it is not the "
-           "initialisation; not known otherwise. On the Itanium and the Opteron random does lose (0.72, 0.71).",
-}}
+from checks import BALANCED, CHECKS, LOW, ratios_by_program
+from judge.check import Test
+from programs import CHANGING, GRIDS, NAS, PROGRAMS, STATIC
+from ranges import first_place_not_counted, with_threshold
+from study import MACHINES
+
+BY_ROW = {check.id: check for check in CHECKS}
+ONE_THREAD = ("with the seven NAS programs initialised by one thread (`--init master`), which the paper says many parallel applications do "
+              "(V.B, 4)")
+# Table I's own means over the eight programs that both have (BT CG FT IS LU MG SP Streamcluster), pages and accesses.
+SHARED = ("bt", "cg", "fft3d", "is", "lu", "mg", "sp", "kmedian")
+TABLE_I_OF_SHARED = {"first-touch": (77, 54), "locality": (84, 81), "interleave": (99, 92), "balanced": (90, 95), "mixed": (92, 88)}
+
+
+def listed(items):
+    return ", ".join(items) or "none"
+
+
+class Reasons:
+    """Of one run: its repeats, and the trials that its reasons are tested with (reproduce.trials)."""
+
+    def __init__(self, repeats, trials):
+        self.repeats, self.trials = repeats, trials
+
+    # ---- What is taken away. ----
+
+    def one_thread(self):
+        return [{**self.repeats[0], **self.trials["one thread"]}]
+
+    def at_full_size(self):
+        first = self.repeats[0]
+        return [{**first, **{p: {**first[p], **one} for p, one in self.trials["full size"].items()}}]
+
+    def without(self, *names):
+        return [{p: one for p, one in data.items() if p not in names} for data in self.repeats]
+
+    def but_the_last_slice(self):
+        return [first_place_not_counted(data, "later_moves_before_last") for data in self.repeats]
+
+    def tests(self, row):
+        """What was run of a row, where it does not hold."""
+        one_thread = Test(ONE_THREAD, self.one_thread())
+        grids = Test(f"by leaving out {' and '.join(GRIDS)}, all of whose pages first-touch puts on one node", self.without(*GRIDS))
+        found = {
+            "D3": [one_thread], "D4": [one_thread], "D5": [one_thread], "D7": [one_thread], "D8": [grids, one_thread],
+            "D9": [grids, one_thread], "D14": [one_thread],
+            "D6": [Test("by counting moves from the second outer iteration on, but for the last slice, which has what follows the loop",
+                        self.but_the_last_slice())],
+            "D11": [one_thread, Test("likewise, and mixed at 80 %: pages between 80 and 90 % exclusive are not interleaved",
+                                     [with_threshold(data, "0.8") for data in self.one_thread()])],
+        }
+        if "full size" in self.trials:
+            found["D1"] = [Test("with the seven NAS programs at their full sizes, three iterations", self.at_full_size())]
+        return found.get(row, [])
+
+    # ---- What is said. ----
+
+    def of_row(self, row):
+        said = {"D3": self.in_both, "D4": self.lower, "D5": self.as_even, "D6": self.later, "D11": self.losing}
+        text = said[row]() if row in said else ""
+        alone = self.left_out(row) if row in ("D5", "D7", "D8", "D9", "D11", "D13", "D14") else ""
+        return f"{text} {alone}".strip()
+
+    def left_out(self, row):
+        """Without which programs alone the row would hold."""
+        check = BY_ROW[row]
+        enough = []
+        for name in STATIC:
+            each = [check.figures(data) for data in self.without(name)]
+            middle = {key: median(one[key] for one in each) for key in each[0]}
+            if check.holds(middle):
+                enough.append(name)
+        return f"Leaving out one program at a time: without these alone the median holds: {listed(enough)}."
+
+    def in_both(self):
+        """Table I's means over the programs that both have, and ours."""
+        def ours(policy):
+            return "/".join(f"{100 * median(sum(d[p]['balance'][policy][m] for p in SHARED) / len(SHARED) for d in self.repeats):.0f}"
+                            for m in BALANCED)
+        paper = listed(f"{policy} {pages}/{accesses}" for policy, (pages, accesses) in TABLE_I_OF_SHARED.items())
+        return (f"Over the eight programs that both have Table I's own means are, pages/accesses, {paper}; ours "
+                f"{listed(f'{policy} {ours(policy)}' for policy in TABLE_I_OF_SHARED)}.")
+
+    def lower(self):
+        """In which programs locality is less even, in how many recordings, by how much."""
+        found = []
+        for name in STATIC:
+            balances = [d[name]["balance"] for d in self.repeats]
+            each = [100 * (b["locality"]["accesses"] - b["first-touch"]["accesses"]) for b in balances]
+            below = sum(value < 0 for value in each)
+            if below:
+                found.append(f"{name} in {below} of {len(each)} recordings ({min(each):+.1f} to {max(each):+.1f} points)")
+        return f"Lower are {listed(found)}."
+
+    def as_even(self):
+        each = [100 * sum(d[n]["balance"]["mixed"]["accesses"] - d[n]["balance"]["interleave"]["accesses"] for n in STATIC) / len(STATIC)
+                for d in self.repeats]
+        return f"mixed less interleave is {min(each):+.1f} to {max(each):+.1f} points in the recordings, {median(each):+.1f} in the median."
+
+    def later(self):
+        def moved(name, key):
+            return 100 * median(d[name][key] for d in self.repeats)
+        most = [name for name in STATIC if moved(name, "later_moves") > 100 - LOW]
+        kept = [f"{n} {moved(n, 'later_moves'):.1f} % ({moved(n, 'later_moves_before_last'):.1f} without the last slice)" for n in most]
+        return (f"Counted from the second outer iteration on (the range), above 5 % of pages move in {listed(kept)}. A page that leaves "
+                "the place of its first touch is a move as the row counts them.")
+
+    def losing(self):
+        """Programs that mixed makes slower, as they are and initialised by one thread."""
+        def below(data):
+            found = {}
+            for machine in MACHINES:
+                each = [ratios_by_program(d, machine.title, "mixed") for d in data]
+                for name in each[0]:
+                    middle = median(one[name] for one in each)
+                    if middle < 0.99:
+                        found.setdefault(name, []).append(f"{machine.title} {middle:.2f}")
+            return listed(f"{name} ({', '.join(where)})" for name, where in found.items())
+        return (f"Below 0.99 are {below(self.repeats)}; with the NAS programs ({', '.join(NAS)}) initialised by one thread "
+                f"{below(self.one_thread())}.")
+
 
 SET = ("counterparts of seven of the nine NAS programs and of one of the thirteen of PARSEC, and two grids (adi, sor), in the "
        "mean with equal weight; initialised by all threads (NAS) or one (the rest), as the originals are")
@@ -79,16 +143,11 @@ OF_ROW = {
     "D8": "2 % of the speed-up; mixed at 90 %",
     "D9": "2 % of the speed-up; mixed at 90 %",
     "D10": f"2 % of the speed-up; mixed at 90 %, on the Itanium 99 %; {ITANIUM}",
-    "D11": f"a policy that never moves passes by definition, so that rivals alone stand in; {ITANIUM}",
+    "D11": f"{ITANIUM}",
     "D12": "",
-    "D13": f"all three machines; first-touch passes by definition, as each policy without a threshold does; {ITANIUM}",
+    "D13": f"all three machines; {ITANIUM}",
     "D14": "random's seed is one for all",
 }
-
-
-def reason(row, size):
-    """Of a row that does not hold."""
-    return REASONS.get(size, {}).get(row, "Not known; nothing was tested at this size.")
 
 
 def differs(row, size, repeats):

@@ -36,11 +36,11 @@ def folder(program, size, name):
     return FOLDER / "profiles" / size / program / str(name)
 
 
-def record(program, size, name, *, iterations=None, plain=False, iteration=None, reuse=False):
+def record(program, size, name, *, iterations=None, plain=False, iteration=None, reuse=False, parallel=None):
     """A profile, whose folder is returned: in slices of regions, or of outer iterations where `iteration` says what that is.
-    With `reuse` one that is there and was recorded alike."""
+    With `reuse` one that is there and was recorded alike. `parallel`: who initialises, if not who does in the original."""
     where = folder(program, size, name)
-    command = [f"build/workloads-recorded/{program}", *PROGRAMS[program].options(size, iterations)]
+    command = [f"build/workloads-recorded/{program}", *PROGRAMS[program].options(size, iterations, parallel)]
     if reuse and recorded_alike(where, command, plain):
         return where
     joined = iteration is not None and iteration.begins is not None

@@ -11,18 +11,18 @@ import figures
 import page
 import ranges
 from checks import CHECKS
-from judge import cores, judge
+from judge import cores, inputs, judge
 from judge.verdict import ROOT
-from programs import CHANGING, PROGRAMS, STATIC
-from reasons import differs, reason
-from recordings import FOLDER, REPEATS, manifest, measure, record, say
-from study import MACHINES, behaviour, middle, speedups
+from programs import CHANGING, NAS, PROGRAMS, STATIC
+from reasons import Reasons, differs
+from recordings import FOLDER, LONGER, REPEATS, manifest, measure, record, say
+from study import MACHINES, behaviour, exclusivity, middle, speedups
 
 AT_ONCE = 2  # recordings; each has 64 threads that take turns
 
 
 def repeat(program, size, number, iteration, plain_ns, reuse):
-    """All figures of one recording; the first one knows the plain build's time and is simulated with every core factor."""
+    """All figures of one recording; the first one knows the plain build's time."""
     start = time.monotonic()
     setting = PROGRAMS[program].settings[size]
     profile = record(program, size, number, plain=number == 0, iteration=iteration, reuse=reuse)
@@ -30,8 +30,8 @@ def repeat(program, size, number, iteration, plain_ns, reuse):
     known = manifest(profile)["plain_cpu_ns"] if number == 0 else plain_ns
     found = behaviour(profile, iteration.accesses, setting.iterations) | {"plain_ns": known}
     found["scenarios"] = {m.title: at_factor(profile, m, known, cores.factor(m.name)) for m in MACHINES}
-    if number == 0 and program != CHANGING:
-        found["factors"] = [at_factors(profile, known, found["scenarios"], rank) for rank in range(3)]
+    if program != CHANGING:
+        found["factors"] = [typical(at_factors(profile, known, found["scenarios"], rank)) for rank in range(3)]
     say(f"{program} {number + 1}: recorded in {recorded:.0f} s, studied in {time.monotonic() - start - recorded:.0f} s")
     return found
 
@@ -68,6 +68,34 @@ def study(size, reuse):
     return found, each
 
 
+def trials(size, each, reuse):
+    """One recording each of what the reasons are tested with (tested.py): by trial the programs."""
+    found = {"one thread": {program: trial(program, size, "one-thread", each[program], reuse) for program in NAS}}
+    if size == "fast":
+        found["full size"] = {program: larger(program, reuse) for program in NAS}
+    return found
+
+
+def trial(program, size, name, iteration, reuse):
+    """All figures of a program whose arrays one thread initialises."""
+    start = time.monotonic()
+    profile = record(program, size, name, plain=True, iteration=iteration, reuse=reuse, parallel=False)
+    found = behaviour(profile, iteration.accesses, PROGRAMS[program].settings[size].iterations)
+    known = manifest(profile)["plain_cpu_ns"]
+    found["scenarios"] = {m.title: at_factor(profile, m, known, cores.factor(m.name)) for m in MACHINES}
+    say(f"{program}, initialised by one thread: {time.monotonic() - start:.0f} s")
+    return found
+
+
+def larger(program, reuse):
+    """Exclusivity alone, of a few iterations of the full size."""
+    start = time.monotonic()
+    profile = record(program, "full", f"{LONGER}-iterations", iterations=LONGER, reuse=reuse)
+    found = {"exclusivity": exclusivity(profile)}
+    say(f"{program}, full size: {time.monotonic() - start:.0f} s")
+    return found
+
+
 def with_typical(one):
     return {**one, "speedup": typical(one["scenarios"])}
 
@@ -77,39 +105,46 @@ def by_repeat(found):
     return [{program: with_typical(each[number]) for program, each in found.items()} for number in range(REPEATS)]
 
 
+def with_speedups(tried):
+    """The trials likewise, where they have times."""
+    return {name: {p: with_typical(one) if "scenarios" in one else one for p, one in programs.items()} for name, programs in tried.items()}
+
+
 def by_factor(repeats):
-    """The first repeat at the core factors of each rank."""
-    data = {name: repeats[0][name] for name in STATIC}
-    return [{n: {**one, "speedup": typical(one["factors"][rank])} for n, one in data.items()} for rank in range(3)]
+    """The repeats at the core factors of each rank."""
+    return [[{n: {**one[n], "speedup": one[n]["factors"][rank]} for n in STATIC} for one in repeats] for rank in range(3)]
 
 
 def numbers(size, options):
-    """Of all recordings; `--judge` takes those of the last run and only judges and draws."""
+    """Of all recordings, and of the trials; `--judge` takes those of the last run and only judges and draws."""
     file = FOLDER / f"data-{size}.json"
-    if "--judge" in options:
-        return json.loads(file.read_text(encoding="utf-8"))["programs"]
-    found, iterations = study(size, "--reuse" in options)
-    data = {"iterations": {program: asdict(one) for program, one in iterations.items()}, "programs": found}
-    file.write_text(json.dumps(data, indent=1) + "\n", encoding="utf-8")
-    return found
+    if "--judge" not in options:
+        reuse = "--reuse" in options
+        found, iterations = study(size, reuse)
+        tried = trials(size, iterations, reuse)
+        data = {"iterations": {program: asdict(one) for program, one in iterations.items()}, "programs": found, "trials": tried}
+        file.write_text(json.dumps(data) + "\n", encoding="utf-8")
+    return json.loads(file.read_text(encoding="utf-8"))
 
 
-def judged(check, size, repeats, factors):
+def judged(check, size, repeats, factors, reasons):
     return judge(check, repeats, size=size, basis=basis(check.id), ranges=ranges.of_row(check.id, repeats, factors),
-                 differs=differs(check.id, size, repeats), reason=reason(check.id, size))
+                 differs=differs(check.id, size, repeats), reason=reasons.of_row(check.id), tests=reasons.tests(check.id))
 
 
 def main():
     size = "fast" if "--fast" in sys.argv[1:] else "full"
-    repeats = by_repeat(numbers(size, sys.argv[1:]))
-    factors = by_factor(repeats)
-    verdicts = [judged(check, size, repeats, factors) for check in CHECKS]
+    data = numbers(size, sys.argv[1:])
+    repeats = by_repeat(data["programs"])
+    factors, reasons = by_factor(repeats), Reasons(repeats, with_speedups(data["trials"]))
+    verdicts = [judged(check, size, repeats, factors, reasons) for check in CHECKS]
+    inputs.write("diener", size, page.INPUTS)
     for one in verdicts:
         one.write(ROOT / "build/reproduce" / size)
         say(f"{one.id}: {one.verdict}, {one.held} of {one.repeats}")
-    data = {name: middle([drawn(r[name]) for r in repeats]) for name in PROGRAMS}
-    figures.draw(FOLDER, data)
-    (FOLDER / "index.html").write_text(page.write(size, data, verdicts), encoding="utf-8")
+    medians = {name: middle([drawn(r[name]) for r in repeats]) for name in PROGRAMS}
+    figures.draw(FOLDER, medians)
+    (FOLDER / "index.html").write_text(page.write(size, medians, verdicts), encoding="utf-8")
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     say(f"wrote {FOLDER / 'index.html'}; {used.ru_utime + used.ru_stime:.0f} s of CPU time")
 

@@ -1,13 +1,14 @@
 """Verdicts of this run against the recorded ones: `python -m judge.ledger SIZE` after the reproductions have run.
 
 A reproduction leaves its verdicts in build/reproduce/SIZE. Here they replace the recorded ones in bench/verdicts/SIZE, unless a
-verdict changed of which CHANGELOG says nothing: that is exit status 1, and the recorded one stays."""
+verdict changed of which CHANGELOG says nothing: that is exit status 1, and the recorded one stays. Verdicts of a tree with changes that
+are not committed are not recorded at all."""
 
 import json
 import re
 import sys
 
-from judge import page, verdict
+from judge import inputs, page, verdict
 from judge.criteria import CRITERIA
 
 FRESH = verdict.ROOT / "build/reproduce"
@@ -33,6 +34,12 @@ def changed(size):
     return [(i, old, new) for i, old, new in both if old not in (new, MISSING)]
 
 
+def unrepeatable(size):
+    """(id, commit) of each verdict of this run whose tree had changes that no commit has: it could not be judged again."""
+    each = ((file.stem, json.loads(file.read_text(encoding="utf-8"))["commit"]) for file in sorted((FRESH / size).glob("*.json")))
+    return [(identifier, commit) for identifier, commit in each if not commit or commit.endswith("+")]
+
+
 def record(size, kept):
     """Takes over this run's verdicts but for the `kept` ones."""
     folder = verdict.RECORDED / size
@@ -46,7 +53,11 @@ def main():
     size = sys.argv[1] if len(sys.argv) > 1 else "full"
     text = unreleased()
     silent = [row for row in changed(size) if not mentioned(*row, text)]
+    if unknown := unrepeatable(size):
+        named = ", ".join(identifier for identifier, _ in unknown)
+        raise SystemExit(f"nothing is recorded: the tree had changes that are not committed when these were judged: {named}")
     record(size, {row[0] for row in silent})
+    inputs.record(size)
     if (FRESH / "outside.json").exists():
         (verdict.RECORDED / "outside.json").write_bytes((FRESH / "outside.json").read_bytes())
     page.write()

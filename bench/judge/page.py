@@ -2,9 +2,11 @@
 
 import json
 
-from judge import verdict
+from tables import markdown as table
+
+from judge import inputs, verdict
 from judge.criteria import CRITERIA
-from judge.verdict import FAILS, FLIPS, HOLDS, UNABLE, UNTESTED
+from judge.verdict import FAILS, FLIPS, HOLDS, UNABLE, UNTESTED, shown
 
 PAGE = verdict.ROOT / "docs/findings.md"
 WORDS = (HOLDS, FLIPS, FAILS, UNABLE, UNTESTED)
@@ -13,8 +15,8 @@ HEAD = """# Findings
 
 What the five papers found, judged on our programs by criteria that were written down before anything was measured
 (`bench/judge/criteria.csv`). `make reproduce` runs all of it, records the verdicts in `bench/verdicts` and writes this page from
-them: figures and verdicts are not typed, reasons and what was run to test them are. It exits with status 1 when a verdict differs
-from the recorded one and the CHANGELOG does not say so.
+them: figures, verdicts and what tests of reasons came to are not typed. It exits with status 1 when a verdict differs from the
+recorded one and the CHANGELOG does not say so.
 
 How a row is judged:
 
@@ -25,7 +27,10 @@ How a row is judged:
   done; the row says which.
 - **Nightly** is the verdict of a smaller run, whose verdict files are in `bench/verdicts/fast`.
 - **Range**: what a paper leaves open (and what our model assumes) is run over its plausible range. The column has the share of
-  the values for which the finding holds.
+  the values for which the finding holds, as a verdict does: for the median and for four of five repeats.
+- **Reasons** are of rows that do not hold. "Tested" is a run that takes away what it names; it says what became of the row's figures.
+  A reason is known where the row holds then. Where none does, it is "not known", and what follows is what was looked at.
+- **[Inputs](#inputs)** that were read from a paper and read back stand apart. They are no findings and count for nothing.
 - Times are predictions of [the model](model.md), shares of accesses are exact counts of recordings or of [the laboratory](lab.md);
   each row says which.
 
@@ -47,19 +52,6 @@ def summary_line(size):
     return f"{size}: " + ", ".join(f"{n} {word}" for word, n in found.items() if n)
 
 
-def number(value):
-    """Three digits at most, as people read it."""
-    size = abs(value)
-    return f"{value:,.0f}" if size >= 100 or value == int(value) else f"{value:.1f}" if size >= 10 else f"{value:.2f}"
-
-
-def shown(name, figure, unit):
-    text = f"{name} {number(figure.median)}{unit}"
-    if figure.least != figure.most:
-        text += f" [{number(figure.least)}–{number(figure.most)}]"
-    return text
-
-
 MOST = 14  # figures in a row; the verdict file has all
 
 
@@ -76,10 +68,6 @@ def ranges(one):
     return f"{100 * sum(held) / len(held):.0f} % ({', '.join(f'{r.name} {sum(r.held.values())}/{len(r.held)}' for r in one.ranges)})"
 
 
-def cell(text):
-    return " ".join(str(text).replace("|", "\\|").split())
-
-
 def in_words(one):
     return f"**{one.verdict}**" + (f", {one.held} of {one.repeats}" if one.repeats else "")
 
@@ -90,11 +78,6 @@ def row(identifier, one, nightly):
     if one is None:
         return [*head, "", "", f"**{UNTESTED}**", ""]
     return [*head, figures(one), ranges(one), in_words(one), nightly and (nightly.verdict if nightly.verdict != one.verdict else "same")]
-
-
-def table(heads, rows):
-    lines = [heads, [":--"] * len(heads), *rows]
-    return "\n".join("| " + " | ".join(map(cell, line)) + " |" for line in lines) + "\n"
 
 
 def notes(verdicts):
@@ -114,15 +97,36 @@ def notes(verdicts):
 
 
 def stand_ins(verdicts):
-    rows = [[i, s.name, "passes: the row cannot fail" if s.passes else "fails, as it must"]
-            for i, one in verdicts.items() for s in one.stand_ins]
+    rows = []
+    for i, one in verdicts.items():
+        rows += [[i, s.name, passed(one) if s.passes else "fails, as it must"] for s in one.stand_ins]
+        rows += [[i, "–", one.lacks]] if one.lacks else []
     return table(["row", "in the policy's place", "the criterion"], rows) if rows else ""
 
 
+def passed(one):
+    """What it means that a stand-in passes."""
+    return "passes: the row cannot fail" if one.verdict == UNABLE else "passes: the row could not fail, if it held"
+
+
 def ranges_table(verdicts):
-    rows = [[i, r.name, r.source, ", ".join(f"{value}: {'yes' if held else 'no'}" for value, held in r.held.items())]
+    rows = [[i, r.name, r.source, r.repeats or "–", ", ".join(f"{value}: {'yes' if held else 'no'}" for value, held in r.held.items())]
             for i, one in verdicts.items() for r in one.ranges]
-    return table(["row", "quantity", "range from", "holds at"], rows) if rows else ""
+    return table(["row", "quantity", "range from", "recordings", "holds at"], rows) if rows else ""
+
+
+INPUTS = """
+## Inputs
+
+Read from a paper to build a machine file or to run a program, and read back, true by definition, or checks of our own. They say
+that what the findings start from is what it should be; they are judged by nothing above and count for nothing.
+
+"""
+
+
+def inputs_table():
+    rows = [[paper, *row] for paper, found in inputs.read().items() for row in found]
+    return INPUTS + table(["paper", "what", "found", "as it should be"], rows) if rows else ""
 
 
 OUTSIDE = """
@@ -137,6 +141,10 @@ was not tuned on the points; how they are predicted was changed twice after a fi
 {inside} of {points} measured values lie in the predicted range; the faster placement is named in {named} of {clear} where both differ.
 Calibrated on one point means: on each project's first, which then does not count.
 """
+TRIALS = """
+Why errors are what they are is not known but for what a run without it shows. Tried, each on the points that it is said of:
+
+"""
 OUTSIDE_ROWS = {"error": "all points", "error_without_first": "without each project's first", "by_power": "calibrated on it by a power",
                 "by_position": "calibrated on it by a place in the range"}
 
@@ -150,8 +158,11 @@ def outside():
     each = [(name, found[key]) for key, name in OUTSIDE_ROWS.items()] + list(found["projects"].items())
     rows = [[name, one["points"], f"{one['median']:.0f} %", f"{one['p90']:.0f} %"] for name, one in each]
     named, clear = found["direction"]
+    trials = [[one["what"], one["before"]["points"], f"{one['before']['median']:.0f} %", f"{one['after']['median']:.0f} %"]
+              for one in found.get("trials", ())]
     return OUTSIDE.format(points=len(found["points"]), table=table(["", "points", "median error", "90th percentile"], rows),
-                          inside=found["inside_range"], named=named, clear=clear)
+                          inside=found["inside_range"], named=named, clear=clear) + (
+        TRIALS + table(["with", "points", "median error as it is", "then"], trials) if trials else "")
 
 
 def text():
@@ -167,6 +178,7 @@ def text():
         parts.append(f"\n## {paper}\n\n" + table(heads, [row(i, best[i], fast.get(i)) for i in mine]))
         if said := notes(ours):
             parts.append("\n" + said)
+    parts.append(inputs_table())
     parts.append(outside())
     parts.append("\n## What stood in for the policies\n\n" + stand_ins(there))
     parts.append("\n## What the papers leave open\n\n" + ranges_table(there))

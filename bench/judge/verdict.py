@@ -36,11 +36,28 @@ class Assumed:
     name: str
     source: str  # of the range
     held: dict  # value as text → bool
+    repeats: int = 0  # of each value, at least; 0: a verdict from before this was counted
 
     @property
     def share(self):
         """Of the range, in 0 … 1."""
         return sum(self.held.values()) / len(self.held)
+
+
+@dataclass(frozen=True)
+class Tested:
+    """A run that takes away what a reason names, and what became of the row."""
+
+    what: str
+    figures: dict  # name → Figure
+    holds: bool
+    repeats: int
+    unit: str = ""
+
+    def sentence(self):
+        found = ", ".join(shown(name, figure, self.unit) for name, figure in self.figures.items())
+        runs = "one recording" if self.repeats == 1 else f"{self.repeats} recordings"
+        return f"Tested {self.what} ({runs}): {found}; the row {'holds' if self.holds else 'does not hold'} then."
 
 
 @dataclass(frozen=True)
@@ -56,7 +73,9 @@ class Verdict:
     repeats: int = 0
     held: int = 0  # of the repeats
     stand_ins: list = field(default_factory=list)
+    lacks: str = ""  # why no dead policy, or no rival, can stand in
     ranges: list = field(default_factory=list)
+    tests: list = field(default_factory=list)  # of the reason
     differs: str = ""  # sizes, decomposition, slices: where ours are not the paper's
     reason: str = ""  # of a finding that does not hold, and by which run it was tested
     commit: str = ""
@@ -69,10 +88,30 @@ class Verdict:
 
 def read(file):
     found = json.loads(file.read_text(encoding="utf-8"))
-    found["figures"] = {name: Figure(**one) for name, one in found["figures"].items()}
+    found["figures"] = figures(found["figures"])
     found["stand_ins"] = [StandIn(**one) for one in found["stand_ins"]]
     found["ranges"] = [Assumed(**one) for one in found["ranges"]]
+    found["tests"] = [Tested(**{**one, "figures": figures(one["figures"])}) for one in found.get("tests", ())]
     return Verdict(**found)
+
+
+def figures(by_name):
+    return {name: Figure(**one) for name, one in by_name.items()}
+
+
+def number(value):
+    """Three digits at most, as people read it."""
+    size = abs(value)
+    return f"{value:,.0f}" if size >= 100 or value == int(value) else f"{value:.1f}" if size >= 10 else f"{value:.2f}"
+
+
+def shown(name, figure, unit):
+    if figure.median != figure.median:  # a share of nothing
+        return f"{name} none"
+    text = f"{name} {number(figure.median)}{unit}"
+    if figure.least != figure.most:
+        text += f" [{number(figure.least)}–{number(figure.most)}]"
+    return text
 
 
 def commit():

@@ -116,7 +116,12 @@ CHECKS = (
     Check("I3", ictm_opteron, i3, {"bind_block in cyclic's place": in_place("cyclic", "bind_block"),
                                    "Parallel-Init, which places nothing, in cyclic's place": in_place("cyclic", "Parallel-Init")}, " %"),
     winner("I4", "ictm", ITANIUM, "bind_block", "cyclic"),
-    Check("I5", ondes, i5, {"all memory on one node in bind_block's place": in_place("bind_block", "bind_all")}, " %"),
+    Check("I5", ondes, i5,
+          {"all memory on one node in bind_block's place": in_place("bind_block", "bind_all"),
+           "Parallel-Init, which places nothing, in the place of cyclic and bind_block": nothing_placed("Parallel-Init"),
+           "cyclic in bind_block's place": in_place("bind_block", "cyclic"),
+           "Linux in the place of all": lambda data: in_place("Parallel-Init", "Linux")(nothing_placed("Linux")(data))}, " %",
+          "The row claims that all are alike, so that one in the place of all passes by definition."),
     Check("I6", gains, i6, {"Parallel-Init in the place of MAI's policies": nothing_placed("Parallel-Init"),
                             "Linux in the place of MAI's policies": nothing_placed("Linux")}, " %"),
 )

@@ -10,7 +10,7 @@ import laboratory
 import page
 import ranges
 from checks import CHECKS
-from judge import judge
+from judge import inputs, judge
 from judge.verdict import ROOT
 from recordings import FOLDER, REPEATS, verified
 from study import PROGRAMS, by_repeat, repeat
@@ -46,16 +46,18 @@ def main():
     (FOLDER / f"data-{size}.json").write_text(json.dumps({"programs": found, "laboratory": checked}, indent=1) + "\n", encoding="utf-8")
     repeats = by_repeat(found)
     verdicts = [judge(check, repeats, size=size, basis="simulation", ranges=ranges.of_row(check.id, found),
-                      differs=ranges.differs(check.id, size), reason=ranges.reason(check.id, found)) for check in CHECKS]
+                      differs=ranges.differs(check.id, size), reason=ranges.reason(check.id, found),
+                      tests=ranges.tests(check.id, found)) for check in CHECKS]
     for one in verdicts:
         one.write(ROOT / "build/reproduce" / size)
         say(f"{one.id}: {one.verdict}, {one.held} of {one.repeats}")
-    inputs = laboratory.inputs(checked)
-    for what, ours, holds in inputs:
+    rows = laboratory.inputs(checked)
+    inputs.write("mai", size, rows)
+    for what, ours, holds in rows:
         if not holds:
             say(f"not as it should be: {what}: {ours}")
     page.draw(found)
-    (FOLDER / "index.html").write_text(page.write(size, found, verdicts, inputs), encoding="utf-8")
+    (FOLDER / "index.html").write_text(page.write(size, found, verdicts, rows), encoding="utf-8")
     say(f"wrote {FOLDER / 'index.html'}")
 
 

@@ -1,7 +1,7 @@
 """The figures of one repeat: predicted seconds by program, machine and solution."""
 
 from judge import cores
-from recordings import MACHINES, POLICIES, SIZES, THREADS, record, simulate
+from recordings import MACHINES, PAGES, POLICIES, SIZES, THREADS, record, simulate
 
 PROGRAMS = tuple(SIZES["full"])
 OTHER_PAGES = {"mai-itanium2-fss": ("16K", "64K")}  # ia64 Linux's default, and what the kernel's name says
@@ -21,17 +21,15 @@ def profiles_of(program, size, number, reuse):
 def repeat(program, size, number, reuse):
     """One repeat's figures of one program."""
     profiles = profiles_of(program, size, number, reuse)
-    found = {"machines": {m: on_machine(profiles, m) for m in MACHINES}}
+    default = {m: on_machine(profiles, m) for m in MACHINES}
+    found = {"machines": default}
+    found["factors"] = {m: {f: default[m] if f == cores.factor(m) else on_machine(profiles, m, factor=f)
+                            for f in cores.plausible(m)} for m in MACHINES}
+    found["pages"] = {m: {p: default[m] if p == PAGES[m] else on_machine(profiles, m, pages=p) for p in sizes}
+                      for m, sizes in OTHER_PAGES.items()}
     if number == 0:
-        found["factors"] = {m: {f: done(found, m) if f == cores.factor(m) else on_machine(profiles, m, factor=f)
-                                for f in cores.plausible(m)} for m in MACHINES}
-        found["pages"] = {m: {p: on_machine(profiles, m, pages=p) for p in sizes} for m, sizes in OTHER_PAGES.items()}
         found["threads"] = {m: by_threads(profiles, m) for m in MACHINES}
     return found
-
-
-def done(found, machine):
-    return found["machines"][machine]
 
 
 def by_threads(profiles, machine):
@@ -50,7 +48,9 @@ def by_repeat(found, view="typical"):
     return [{p: {m: seconds(s, view) for m, s in each[n]["machines"].items()} for p, each in found.items()} for n in range(count)]
 
 
-def first_at(found, key, choose):
-    """Of the first repeat, seconds at the values that `choose(machine)` names, of what `key` varied."""
-    return [{p: {m: seconds(each[0][key][m][choose(m)]) if m in each[0][key] else seconds(each[0]["machines"][m]) for m in MACHINES}
-             for p, each in found.items()}]
+def at(found, key, choose):
+    """Of each repeat, seconds at the values that `choose(machine)` names, of what `key` varied."""
+    def one(repeat):
+        return {m: seconds(repeat[key][m][choose(m)] if m in repeat[key] else repeat["machines"][m]) for m in MACHINES}
+    count = len(next(iter(found.values())))
+    return [{p: one(each[n]) for p, each in found.items()} for n in range(count)]

@@ -5,16 +5,20 @@ import json
 from commands import lab
 from programs import EXCLUDED, MOVED, PROGRAMS, REPEATS, SMALL, THREADS, TRANSFORMED
 from recordings import FOLDER, NODEWISE, PLAIN, ROOT, identity, nodewise, recorded
+from samples import few
 
-PROFILED = "profile"
+PROFILED, SAMPLED = "profile", "sampled profile"
 # Pages of an array: 64 KiB, from which on an allocation has pages of its own.
 SMALLEST = 16
 
 
-def profile_map(program, number, reuse):
-    """The paper's profile-based placement: each page where it is accessed most, from this repeat's recording at this size."""
+def profile_map(program, number, reuse, sampled=False):
+    """The paper's profile-based placement: each page where it is accessed most, from this repeat's recording at this size, or from as few
+    of its accesses as a sampled profile has."""
     profile = recorded(program, "default", PROGRAMS[program].lab, THREADS[SMALL], SMALL, f"lab-{number}", reuse=reuse)
-    rules = FOLDER / "maps" / f"{program}-{number}.map"
+    if sampled:
+        profile = few(profile, profile.with_name(f"{profile.name}-sampled"), number)
+    rules = FOLDER / "maps" / f"{program}-{number}{'-sampled' if sampled else ''}.map"
     rules.parent.mkdir(exist_ok=True)
     nodewise("map", profile, "--force", "--machine", SMALL, "--affinity", identity(SMALL, THREADS[SMALL]), "--policy", "frequency",
              "-o", rules)
@@ -31,6 +35,8 @@ def lines(number, reuse):
             runs += [(PROFILED, profile_map(name, number, reuse), "default", "nas"), ("matched", "first-touch", "matched", "nas")]
         if name in MOVED:
             runs.append(("redistribute", "first-touch", "redistribute", "nas"))
+        if name == "ft":
+            runs.append((SAMPLED, profile_map(name, number, reuse, sampled=True), "default", "nas"))
         if name == "is":
             runs.append(("master", "first-touch", "default", "master"))
         for label, policy, form, init in runs:

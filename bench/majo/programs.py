@@ -53,6 +53,8 @@ PROGRAMS = {
     "mg": Program("mg", (32, 4), remote=2),
     "ep": Program("ep", (8, 1)),
 }
+# Rows and steps: as many rows as NAS's class B has, for the test of a reason (M3).
+CLASS_B_OF_CG = (75_000, 5)
 TRANSFORMED = ("bt", "cg", "ft", "lu", "sp")
 SWEEPS = ("bt", "lu", "sp")
 MOVED = ("bt", "ft")

@@ -13,7 +13,7 @@ import page
 import ranges
 import recordings
 from checks import CHECKS
-from judge import judge
+from judge import inputs, judge
 from judge.verdict import ROOT
 from programs import MOVED, REPEATS, TRANSFORMED
 from recordings import FOLDER
@@ -43,7 +43,7 @@ def study(size, reuse):
     return found
 
 
-def inputs(size, found, lab, compared):
+def read_back(size, found, lab, compared):
     """What is checked, what was found, and whether it is so."""
     rows = [["threads, nodes", "8 on 2, 32 on 4", True], ["latencies and bandwidths of nehalem-2s", "section 2.1", True]]
     for name, (counted, predicted) in compared.items():
@@ -72,13 +72,14 @@ def main():
     (FOLDER / f"data-{size}.json").write_text(json.dumps({"laboratory": lab, "programs": found, "compared": compared}, indent=1) + "\n",
                                               encoding="utf-8")
     repeats = [ranges.data_of(found, size, lab, n) for n in range(REPEATS)]
-    tested = ranges.reasons(found, lab)
     verdicts = [judge(check, repeats, size=size, basis=BASIS.get(check.id, "laboratory"), ranges=ranges.of_row(check.id, found, size, lab),
-                      differs=ranges.differs(check.id, size), reason=tested.get(check.id, "")) for check in CHECKS]
+                      differs=ranges.differs(check.id, size), reason=ranges.reason(check.id, found, lab),
+                      tests=ranges.tests(check.id, found, size, lab)) for check in CHECKS]
     for one in verdicts:
         one.write(ROOT / "build/reproduce" / size)
         say(f"{one.id}: {one.verdict}, {one.held} of {one.repeats}")
-    checked = inputs(size, found, lab, compared)
+    checked = read_back(size, found, lab, compared)
+    inputs.write("majo", size, checked)
     for what, ours, holds in checked:
         if not holds:
             say(f"not as it should be: {what}: {ours}")

@@ -1,8 +1,9 @@
 """The figures of one repeat: what the laboratory counted, who shares pages, and predicted times."""
 
 from judge import cores
-from programs import COUNTS, LARGE, MOVED, PROGRAMS, SMALL, SWEEPS, THREADS, TRANSFORMED
+from programs import CLASS_B_OF_CG, COUNTS, LARGE, MOVED, PROGRAMS, SMALL, SWEEPS, THREADS, TRANSFORMED
 from recordings import AS_PLACED, all_local, noted_bytes, recorded, shared, simulate
+from samples import few
 
 PLACED = {"default": "first-touch", "matched": AS_PLACED}
 
@@ -18,20 +19,29 @@ class Repeat:
         return recorded(program, form, sizes, THREADS[machine], machine, self.number, plain=timed, reuse=self.reuse)
 
     def scaling(self, program):
-        """By threads and form on the larger machine, of recordings with 32 threads; the first at other core factors too."""
+        """By threads and form on the larger machine, of recordings with 32 threads; for the fewest and the most threads at other core
+        factors, too."""
         forms = {form: self.record(program, form, LARGE) for form in PLACED}
-        found = {"factors": {}, "threads": {
-            str(threads): {form: simulate(profile, LARGE, threads, PLACED[form]) for form, profile in forms.items()}
-            for threads in COUNTS}}
-        if self.number == 0:
-            for factor in cores.plausible(LARGE):
-                found["factors"][str(factor)] = {
-                    str(threads): {form: simulate(profile, LARGE, threads, PLACED[form], factor=factor)
-                                   for form, profile in forms.items()} for threads in (COUNTS[0], COUNTS[-1])}
-            if program == "cg":  # what caches make of the accesses that the laboratory counts
-                found["lines"] = {policy: simulate(forms["default"], SMALL, THREADS[SMALL], policy)["remote lines"]
-                                  for policy in ("first-touch", "frequency")}
+
+        def at(threads, factor=None):
+            return {form: simulate(profile, LARGE, threads, PLACED[form], factor=factor) for form, profile in forms.items()}
+
+        found = {"threads": {str(threads): at(threads) for threads in COUNTS}}
+        ends = (COUNTS[0], COUNTS[-1])
+        found["factors"] = {str(f): {str(t): found["threads"][str(t)] if f == cores.factor(LARGE) else at(t, f) for t in ends}
+                            for f in cores.plausible(LARGE)}
         return found
+
+    def cached(self):
+        """What the model's caches make of the accesses that the laboratory counts: remote share of the lines that cg fetches at the size of
+        NAS's class B, whose vectors fit into each thread's cache."""
+        profile = recorded("cg", "default", CLASS_B_OF_CG, THREADS[SMALL], SMALL, f"class-b-{self.number}", reuse=self.reuse)
+        return {policy: simulate(profile, SMALL, THREADS[SMALL], policy)["remote lines"] for policy in ("first-touch", "frequency")}
+
+    def sampled(self):
+        """bt's pages by class, of the same recording with few of its accesses."""
+        profile = self.record("bt", "default", SMALL)
+        return shared(few(profile, profile.with_name(f"{profile.name}-sampled"), self.number))
 
     def sharing(self, program):
         """By form, per cent of pages by class."""
@@ -40,14 +50,14 @@ class Repeat:
     def moving(self, program):
         """Predicted times by default and of computing where all is local; bytes that the notes have moving at this size."""
         default, redistribute = (self.record(program, form, SMALL) for form in ("default", "redistribute"))
-        factors = cores.plausible(SMALL) if self.number == 0 else []
-
         def at(factor):
             before = simulate(default, SMALL, THREADS[SMALL], "first-touch", factor=factor)
             computing = simulate(redistribute, SMALL, THREADS[SMALL], AS_PLACED, factor=factor, file=all_local())
             return {"default": before, "computing": computing}
 
-        return {**at(None), "factors": {str(f): at(f) for f in factors}, "noted": noted_bytes(redistribute)}
+        default_factor = at(None)
+        factors = {str(f): default_factor if f == cores.factor(SMALL) else at(f) for f in cores.plausible(SMALL)}
+        return {**default_factor, "factors": factors, "noted": noted_bytes(redistribute)}
 
     def program(self, name):
         found = {"scaling": self.scaling(name)}
@@ -55,6 +65,10 @@ class Repeat:
             found["sharing"] = self.sharing(name)
         if name in MOVED:
             found["moving"] = self.moving(name)
+        if name == "cg":
+            found["cached"] = self.cached()
+        if name == "bt":
+            found["sampled"] = self.sampled()
         return found
 
 

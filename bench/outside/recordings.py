@@ -7,6 +7,7 @@ import pathlib
 from commands import ROOT, run
 from points import affinity, machine, policy
 from programs import program
+from trials import changed
 
 NODEWISE = pathlib.Path(os.environ.get("NODEWISE", ROOT / "target/release/nodewise"))
 FOLDER = ROOT / "build/outside"
@@ -53,14 +54,17 @@ def without_distance(name):
     return file
 
 
-def predict(point, where, reuse):
-    """The seconds of the program's parallel regions in a placement: typical, and both ends of the range."""
+def predict(point, where, reuse, trial=None):
+    """The seconds of the program's parallel regions in a placement: typical, and both ends of the range; `trial`: with what that
+    changes."""
     folder = record(point.program, point.threads, reuse)
+    if trial and trial.lines:
+        folder = changed(folder, trial.lines)
     on, pages = machine(point.machine), policy(where, FOLDER)
     if where.pages == "local" and program(point.program, point.threads).shared:
         on, pages = without_distance(point.machine), "interleave"
     found = json.loads(run([NODEWISE, "simulate", folder, "--machine", on, "--affinity", affinity(point, where), "--policy", pages,
-                            "--json"]))
+                            *(trial.options if trial else ()), "--json"]))
     # first-touch, the baseline, is there too; it comes first or last by its time.
     wanted = [p for p in found["policies"] if (p["policy"] == "first-touch") == (where.pages == "first-touch")]
     regions = [r for r in wanted[0]["regions"] if r["function"]]

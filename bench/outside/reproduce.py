@@ -11,6 +11,7 @@ from judge.page import OUTSIDE_ROWS
 from points import points
 from programs import program
 from recordings import build, predict
+from trials import TRIALS
 
 # As simulate extends the range of a speed-up: by a tenth of the logarithm of the gain.
 GAIN = 0.1
@@ -65,6 +66,14 @@ def calibrate(rows, how):
     return found, constants
 
 
+def tried(trial, reuse, rows):
+    """The errors of a trial's points, as they are and with what it changes."""
+    before = {row["id"]: row["error"] for row in rows}
+    mine = [point for point in points() if trial.of(point.program)]
+    after = [ratio(predict(p, p.placement, reuse, trial), predict(p, p.reference, reuse, trial))[0] / p.measured - 1 for p in mine]
+    return {"what": trial.what, "before": summary(before[p.id] for p in mine), "after": summary(after)}
+
+
 def main():
     started, reuse = time.monotonic(), "--reuse" in sys.argv
     build()
@@ -98,10 +107,13 @@ def main():
         name = f"{OUTSIDE_ROWS.get(key, key)}, {found['points']}"
         print(f"{name:<45} median {found['median']:5.1f} %, 90th percentile {found['p90']:5.1f} %")
     print(f"measured within the predicted range: {inside} of {len(rows)}; the faster placement is named: {direction} of {len(clear)}")
+    trials = [tried(trial, reuse, rows) for trial in TRIALS]
+    for one in trials:
+        print(f"{one['what']}, {one['before']['points']} points: median {one['before']['median']:.1f} → {one['after']['median']:.1f} %")
     file = ROOT / "build/reproduce/outside.json"
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(json.dumps({"points": rows, **report, "inside_range": inside, "direction": [direction, len(clear)],
-                                "projects": projects, "seconds": time.monotonic() - started}) + "\n")
+                                "projects": projects, "trials": trials, "seconds": time.monotonic() - started}) + "\n")
 
 
 main()

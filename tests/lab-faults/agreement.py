@@ -1,9 +1,9 @@
 """Programs on four nodes in the laboratory, sampled by `nodewise record --via faults` inside the guest while the
 laboratory counts every access of the same run. The node that the samples say uses a page most is the one that
-does, on 90 % of the pages that are one node's by nine tenths and more (fft: has most of their samples, in the mean over pages); the stated interval of each object's
-exclusivity holds the exact value, says something, and is what the definitions say (see stated.py); its part
-that is chance is held to what else is known of it; and what is said of local accesses holds their exact share, of
-runs with four threads and with two (see shares.py).
+does, on 90 % of the pages that are one node's by nine tenths and more (of fft: it has most of their samples, in the mean
+over pages); the stated interval of each object's exclusivity holds the exact value, says something, and is what the
+definitions say (see stated.py); its part that is chance is held to what else is known of it; and what is said of local
+accesses holds their exact share, of runs with four threads and with two (see shares.py).
 
 | program | what it is for |
 |---|---|
