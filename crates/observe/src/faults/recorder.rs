@@ -36,7 +36,7 @@ pub enum Target {
         /// Our libraries to preload where possible: one of them logs allocations.
         preload: Vec<PathBuf>,
         /// Called repeatedly while the program runs.
-        tend: Option<PeriodicTask>,
+        periodic_task: Option<PeriodicTask>,
     },
     /// Running processes, watched until they end, a signal arrives, or `duration` is over.
     Processes {
@@ -127,7 +127,7 @@ pub fn record(options: Options<'_>, look: impl FnMut(Progress) + Send) -> Result
         traced: Traced::new(&host, writer),
         raw: None,
         truncated: None,
-        tend: None,
+        periodic_task: None,
         tend_due: true,
         tended: Duration::ZERO,
         reading: Duration::ZERO,
@@ -142,9 +142,9 @@ pub fn record(options: Options<'_>, look: impl FnMut(Progress) + Send) -> Result
         Target::Command {
             command,
             preload,
-            tend,
+            periodic_task,
         } => {
-            session.tend = tend;
+            session.periodic_task = periodic_task;
             Some(session.run(*command, &preload, folder)?)
         }
         Target::Processes { duration, .. } => {
@@ -164,7 +164,7 @@ struct Session<L> {
     raw: Option<PathBuf>,
     /// Why logs are incomplete, if they are.
     truncated: Option<String>,
-    tend: Option<PeriodicTask>,
+    periodic_task: Option<PeriodicTask>,
     tend_due: bool,
     tended: Duration,
     reading: Duration,
@@ -272,12 +272,12 @@ impl<L: FnMut(Progress) + Send> Session<L> {
         self.tend_due |= fresh;
         let began = clock::monotonic();
         let allowed = Duration::from_secs(1) + (began - self.began) / 50;
-        if let Some(tend) = self
-            .tend
+        if let Some(periodic_task) = self
+            .periodic_task
             .as_mut()
             .filter(|_| self.tend_due && self.tended < allowed)
         {
-            tend();
+            periodic_task();
             let took = clock::monotonic() - began;
             self.watch.charge_upkeep(took);
             self.tended += took;

@@ -107,7 +107,7 @@ fn target(arguments: &Arguments) -> anyhow::Result<(Target, Option<String>)> {
     set_openmp(&mut command, arguments.threads, cpus());
     let mut preload: Vec<PathBuf> = Vec::new();
     let unreached = nodewise_observe::unreached(&file);
-    let tend = match unreached {
+    let periodic_task = match unreached {
         Some(_) => None,
         None => {
             preload.extend(companion::find("libnodewise-rt.so"));
@@ -117,7 +117,7 @@ fn target(arguments: &Arguments) -> anyhow::Result<(Target, Option<String>)> {
     let target = Target::Command {
         command: Box::new(command),
         preload,
-        tend,
+        periodic_task,
     };
     Ok((target, unreached))
 }
