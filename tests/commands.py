@@ -12,10 +12,10 @@ NODEWISE = pathlib.Path(os.environ.get("NODEWISE", ROOT / "target/release/nodewi
 CLANG = next(filter(None, map(shutil.which, ("clang-19", "clang-20", "clang-21", "clang-22"))), "clang")
 
 
-def run(*words, **options):
-    """A command that has ended, and in text what it wrote."""
+def run(*words, check=False, **options):
+    """A command that has ended, and in text what it wrote. It may fail, unless `check`."""
     usual = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "errors": "replace"}
-    return subprocess.run([str(word) for word in words], check=False, **usual | options)
+    return subprocess.run([str(word) for word in words], check=check, **usual | options)
 
 
 def started(*words, **options):

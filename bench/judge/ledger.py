@@ -35,9 +35,9 @@ def changed(size):
 
 
 def unrepeatable(size):
-    """(id, commit) of each verdict of this run whose tree had changes that no commit has: it could not be judged again."""
-    each = ((file.stem, json.loads(file.read_text(encoding="utf-8"))["commit"]) for file in sorted((FRESH / size).glob("*.json")))
-    return [(identifier, commit) for identifier, commit in each if not commit or commit.endswith("+")]
+    """The rows of this run whose tree had changes that no commit has: they could not be judged again."""
+    each = {file.stem: json.loads(file.read_text(encoding="utf-8"))["commit"] for file in sorted((FRESH / size).glob("*.json"))}
+    return [identifier for identifier, commit in each.items() if not commit or commit.endswith("+")]
 
 
 def record(size, kept):
@@ -54,8 +54,7 @@ def main():
     text = unreleased()
     silent = [row for row in changed(size) if not mentioned(*row, text)]
     if unknown := unrepeatable(size):
-        named = ", ".join(identifier for identifier, _ in unknown)
-        raise SystemExit(f"nothing is recorded: the tree had changes that are not committed when these were judged: {named}")
+        raise SystemExit(f"nothing is recorded: the tree had changes that are not committed when these were judged: {', '.join(unknown)}")
     record(size, {row[0] for row in silent})
     inputs.record(size)
     if (FRESH / "outside.json").exists():

@@ -25,7 +25,6 @@ const OWNED: f64 = 0.6;
 pub(crate) fn verdict(context: &Context<'_>, simulation: &Simulation, seen: &Sampled) -> Verdict {
     let today = simulation.baseline();
     let local = |share: f64| seen.share(share).words(0.0);
-    let too_few = too_few_judged(seen);
     let chance = |p: &&Prediction| !p.policy.starts_with("random");
     let (moved, fixed): (Vec<&Prediction>, Vec<&Prediction>) = simulation.predictions[1..]
         .iter()
@@ -33,40 +32,43 @@ pub(crate) fn verdict(context: &Context<'_>, simulation: &Simulation, seen: &Sam
     let others = fixed.into_iter().filter(chance);
     let best = others.max_by(|a, b| a.local_fraction.total_cmp(&b.local_fraction));
     let noticeable = |p: &&Prediction| p.local_fraction >= today.local_fraction + NOTICEABLE;
-    let better = best.filter(|b| too_few.is_none() && noticeable(b));
+    let better = best.filter(noticeable);
     let most = best.map_or(0.0, |b| b.local_fraction).max(today.local_fraction);
     let moved = moved
         .first()
-        .filter(|m| too_few.is_none() && noticeable(m) && m.local_fraction >= most);
-    let sentence = match (moved, better) {
-        _ if too_few.is_some() => too_few.clone().unwrap_or_default(),
-        (Some(moved), _) => format!(
-            "As its pages moved, more of the samples were local than under first-touch or any fixed placement (local of \
-             what threads use, as moved: {}; under first-touch: {}; at best otherwise: {}).",
-            local(moved.local_fraction),
-            local(today.local_fraction),
-            local(most)
+        .filter(|m| noticeable(m) && m.local_fraction >= most);
+    let (sentence, next) = match (too_few_judged(seen), moved, better) {
+        (Some(too_few), ..) => (too_few, None),
+        (None, Some(moved), _) => (
+            format!(
+                "As its pages moved, more of the samples were local than under first-touch or any fixed placement (local of \
+                 what threads use, as moved: {}; under first-touch: {}; at best otherwise: {}).",
+                local(moved.local_fraction),
+                local(today.local_fraction),
+                local(most)
+            ),
+            Some(balance_command(context)),
         ),
-        (None, Some(best)) => format!(
-            "By samples, more would be local under {} than under first-touch (local of what threads use: {}; under \
-             first-touch: {}); what that saves in time, samples cannot say.",
-            best.policy,
-            local(best.local_fraction),
-            local(today.local_fraction)
+        (None, None, Some(best)) => (
+            format!(
+                "By samples, more would be local under {} than under first-touch (local of what threads use: {}; under \
+                 first-touch: {}); what that saves in time, samples cannot say.",
+                best.policy,
+                local(best.local_fraction),
+                local(today.local_fraction)
+            ),
+            Some(dry_run_command(context)),
         ),
-        (None, None) => format!(
-            "By samples, no placement makes noticeably more local than first-touch ({} of the samples are local under \
-             it), but samples do not count accesses and cannot exclude that one does (local of what threads use: {}); \
-             an exact recording tells, under emulation 10 to 50 times slower than the program.",
-            percent(today.local_fraction),
-            local(today.local_fraction)
+        (None, None, None) => (
+            format!(
+                "By samples, no placement makes noticeably more local than first-touch ({} of the samples are local under \
+                 it), but samples do not count accesses and cannot exclude that one does (local of what threads use: {}); \
+                 an exact recording tells, under emulation 10 to 50 times slower than the program.",
+                percent(today.local_fraction),
+                local(today.local_fraction)
+            ),
+            Some(record_command(context)),
         ),
-    };
-    let next = match (moved, better) {
-        _ if too_few.is_some() => None,
-        (Some(_), _) => Some(balance_command(context)),
-        (None, Some(_)) => Some(dry_run_command(context)),
-        (None, None) => Some(record_command(context)),
     };
     Verdict {
         outcome: VerdictKind::Unknown,
