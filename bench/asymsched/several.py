@@ -63,7 +63,7 @@ S8_DIFFERS = (f"{TOGETHER} Two or six workloads of our programs; SPECjbb has no 
 
 def one_search(recordings, folders):
     """A short run: its searches have what any run's have."""
-    return skipped(simulate(folders, "--affinity", "asym", "--move-threads", "--starts", 1, "--at-least", 3))
+    return skipped(simulate(folders, "--affinity", "asym", "--move-threads", "--random-starts", 1, "--at-least", 3))
 
 
 def searches(recordings, repeat, workloads):

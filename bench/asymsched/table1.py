@@ -109,7 +109,7 @@ def four_machines(recordings, repeat, *options, machines=MACHINES, position=1):
     found = {}
     for name, (machine, cpus) in machines.items():
         factor = cores.plausible(pathlib_name(machine))
-        given = ["--threads", cpus] if cpus else []
+        given = ["--cpus", cpus] if cpus else []
         factors = ["--core-factor", factor[min(position, len(factor) - 1)]]
         choice = recordings.simulate(CLUSTERING, 2 * THREADS, repeat, *given, *factors, *options, machine=machine)["choice"]["policies"][0]
         found[name] = 100 * (choice["worst"]["seconds"] / choice["best"]["seconds"] - 1)

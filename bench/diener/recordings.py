@@ -98,7 +98,7 @@ def report(profile, machine, page_size, affinity, policies=("first-touch",)):
 def simulate(profile, machine, policies, factor, plain_ns):
     """The predicted policies by name, of threads placed by what they share. `plain_ns`: CPU time of a plain run, or None."""
     known = ["--plain-cpu", f"{plain_ns}ns"] if plain_ns else []
-    found = ask("simulate", profile, "--machine", machine.name, "--page-size", machine.page_size, "--threads", machine.threads,
+    found = ask("simulate", profile, "--machine", machine.name, "--page-size", machine.page_size, "--cpus", machine.threads,
                 "--affinity", "sharing-aware", "--policy", ",".join(policies), "--core-factor", factor, *known)
     return {plain(p["policy"]): p for p in found["policies"]}
 

@@ -81,7 +81,7 @@ def affinity(machine, threads):
 
 def simulate(profile, machine, policies, *, threads=THREADS, factor=None, pages=None):
     """By policy, as asked for (`random` is `random:0`), `views` and the local share of the accesses."""
-    found = json.loads(run([NODEWISE, "simulate", profile, "--machine", machine, "--threads", threads, "--affinity",
+    found = json.loads(run([NODEWISE, "simulate", profile, "--machine", machine, "--cpus", threads, "--affinity",
                             affinity(machine, threads), "--page-size", pages or PAGES[machine], "--policy", ",".join(policies),
                             "--core-factor", factor or cores.factor(machine), "--json"]))["policies"]
     by_name = {p: next(f for f in found if f["policy"].split(":")[0] == p.split(":")[0]) for p in policies}

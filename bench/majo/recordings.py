@@ -109,7 +109,7 @@ def all_local():
 def simulate(profile, machine, threads, policy, *, factor=None, file=None):
     """Of the computation: seconds (typical, and least and most over the model's scenarios), remote share of the lines fetched;
     remote share of the run's accesses."""
-    found = json.loads(nodewise("simulate", profile, "--machine", file or machine, "--threads", threads, "--affinity",
+    found = json.loads(nodewise("simulate", profile, "--machine", file or machine, "--cpus", threads, "--affinity",
                                 identity(machine, threads), "--policy", policy, "--core-factor", factor or cores.factor(machine), "--json",
                                 MAJO_PLACED=str(notes(profile))))
     one = next(p for p in found["policies"] if p["policy"] == str(policy))  # the baseline is there too

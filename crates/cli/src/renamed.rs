@@ -8,7 +8,9 @@ use std::ffi::{OsStr, OsString};
 struct Renamed {
     command: &'static str,
     old: &'static str,
-    /// Options with values that replace it, from the old value; `None` if the option is still valid with this value.
+    takes_value: bool,
+    /// Options with values that replace it, from the old value (empty if it takes none); `None` if the option is still
+    /// valid with this value.
     new: fn(&str) -> Option<Vec<String>>,
 }
 
@@ -28,6 +30,11 @@ const RENAMED: &[Renamed] = &[
     renamed("simulate", "interval", |v| option("decide-every", v)),
     renamed("simulate", "rest", |v| option("cooldown", v)),
     renamed("simulate", "threads", simulated_threads),
+    renamed("simulate", "starts", |v| option("random-starts", v)),
+    Renamed {
+        takes_value: false,
+        ..renamed("simulate", "repeat", |_| Some(vec!["--restart".to_owned()]))
+    },
     renamed("map", "threads", |v| option("affinity", v)),
     renamed("report", "threads", |v| option("affinity", v)),
     renamed("tune", "budget", |v| option("time-limit", v)),
@@ -39,7 +46,12 @@ const RENAMED: &[Renamed] = &[
 ];
 
 const fn renamed(command: &'static str, old: &'static str, new: fn(&str) -> Option<Vec<String>>) -> Renamed {
-    Renamed { command, old, new }
+    Renamed {
+        command,
+        old,
+        takes_value: true,
+        new,
+    }
 }
 
 fn option(name: &str, value: &str) -> Option<Vec<String>> {
@@ -70,16 +82,9 @@ fn balanced_threads(value: &str) -> Option<Vec<String>> {
 
 fn simulated_threads(value: &str) -> Option<Vec<String>> {
     let (numbers, policy) = split_numbers(value);
-    if policy.is_empty() {
-        return None;
-    }
-    let counts = (!numbers.is_empty()).then(|| format!("--threads={}", numbers.join(",")));
-    Some(
-        counts
-            .into_iter()
-            .chain([format!("--affinity={policy}")])
-            .collect(),
-    )
+    let counts = (!numbers.is_empty()).then(|| format!("--cpus={}", numbers.join(",")));
+    let policy = (!policy.is_empty()).then(|| format!("--affinity={policy}"));
+    Some(counts.into_iter().chain(policy).collect())
 }
 
 /// Replaces old option names in a command line and reports each. The words of a program to be started are not changed.
@@ -98,7 +103,7 @@ pub fn translate(subcommand: &Command, words: &[OsString]) -> Vec<OsString> {
         let old = RENAMED
             .iter()
             .find(|r| r.command == subcommand.get_name() && r.old == option.name);
-        let takes_value = old.is_some() || option.takes_value(subcommand);
+        let takes_value = old.map_or_else(|| option.takes_value(subcommand), |old| old.takes_value);
         let value = match (&option.value, takes_value) {
             (Some(value), _) => Some(OsString::from(value)),
             (None, true) => rest.next(),
@@ -106,7 +111,10 @@ pub fn translate(subcommand: &Command, words: &[OsString]) -> Vec<OsString> {
         };
         let apart = option.value.is_none();
         // A file name that is not UTF-8 stays as it is.
-        let text = value.as_deref().map(|v| v.to_str().unwrap_or_default());
+        let text = match takes_value {
+            true => value.as_deref().map(|v| v.to_str().unwrap_or_default()),
+            false => Some(""),
+        };
         match old.zip(text).and_then(|(old, value)| (old.new)(value)) {
             Some(new) => {
                 report(&option.name, text.unwrap_or_default(), &new);
@@ -124,7 +132,11 @@ pub fn translate(subcommand: &Command, words: &[OsString]) -> Vec<OsString> {
 
 fn report(old: &str, value: &str, new: &[String]) {
     let new = new.join(" ").replacen('=', " ", new.len());
-    say!("--{old} {value} is written {new} now; the old name goes with the next version");
+    let old = format!("--{old} {value}");
+    say!(
+        "{} is written {new} now; the old name goes with the next version",
+        old.trim_end()
+    );
 }
 
 /// An option as written on a command line.
@@ -212,7 +224,11 @@ mod tests {
             ),
             (
                 "nodewise simulate a b --threads 24,16,asym",
-                "nodewise simulate a b --threads=24,16 --affinity=asym",
+                "nodewise simulate a b --cpus=24,16 --affinity=asym",
+            ),
+            (
+                "nodewise simulate a b --threads 24,16 --repeat --starts 3",
+                "nodewise simulate a b --cpus=24,16 --restart --random-starts=3",
             ),
             (
                 "nodewise simulate a --rest 0 --start round-robin",
@@ -228,7 +244,7 @@ mod tests {
             ),
             (
                 "nodewise simulat --polic all --threads 4,asym a",
-                "nodewise simulat --polic all --threads=4 --affinity=asym a",
+                "nodewise simulat --polic all --cpus=4 --affinity=asym a",
             ),
             (
                 "nodewise balance --pol dominant --samples 3 -- x --samples 4",
@@ -255,7 +271,6 @@ mod tests {
     fn what_means_the_same_as_ever_and_what_is_the_programs_stays() {
         let lines = [
             "nodewise balance --threads 24 x",
-            "nodewise simulate --threads 24,16 a b",
             "nodewise record -o budget ./x --budget 3",
             "nodewise run --bind none x --report y",
             "nodewise run -- --report y",
@@ -270,15 +285,21 @@ mod tests {
         }
     }
 
-    /// The sources of all crates but the tests, this file apart.
+    /// The sources of all crates but the tests, this file apart; the documentation; the benchmarks.
     fn sources() -> Vec<(PathBuf, String)> {
-        let mut folders = vec![Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_owned()];
+        const FOLDERS: [&str; 5] = ["crates", "docs", "bench", "web/src", "lib"];
+        const KINDS: [&str; 6] = ["rs", "md", "py", "ts", "tsx", "h"];
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).unwrap();
+        let mut folders: Vec<PathBuf> = FOLDERS.iter().map(|folder| root.join(folder)).collect();
         let mut sources = Vec::new();
         while let Some(folder) = folders.pop() {
             for path in folder.read_dir().unwrap().map(|entry| entry.unwrap().path()) {
                 if path.is_dir() && path.file_name().is_some_and(|name| name != "tests") {
                     folders.push(path);
-                } else if path.extension().is_some_and(|e| e == "rs") && !path.ends_with("cli/src/renamed.rs")
+                } else if path
+                    .extension()
+                    .is_some_and(|e| KINDS.iter().any(|kind| e == *kind))
+                    && !path.ends_with("cli/src/renamed.rs")
                 {
                     let text = std::fs::read_to_string(&path).unwrap();
                     sources.push((path, text));

@@ -92,14 +92,7 @@ fn fewer_cpus_are_shared_by_neighbouring_threads() {
     let profile = synthetic::profile("simulate-fewer");
     let on = json(
         &profile,
-        &[
-            "--machine",
-            "xeon-x7550",
-            "--threads",
-            "2",
-            "--affinity",
-            "scatter",
-        ],
+        &["--machine", "xeon-x7550", "--cpus", "2", "--affinity", "scatter"],
     );
     assert_eq!((on["threads"].as_u64(), on["cpus"].as_u64()), (Some(8), Some(2)));
     let locality = on["policies"]
@@ -110,7 +103,7 @@ fn fewer_cpus_are_shared_by_neighbouring_threads() {
         .unwrap();
     // All accesses to `grid` can be local, and half of those to `rhs`: in total more than half.
     assert!(locality["local_fraction"].as_f64().unwrap() > 0.5);
-    let output = simulate(&profile, &["--machine", "xeon-x7550", "--threads", "9"]);
+    let output = simulate(&profile, &["--machine", "xeon-x7550", "--cpus", "9"]);
     assert_eq!(output.status.code(), Some(2));
     assert!(String::from_utf8_lossy(&output.stderr).contains("the profile has 8 threads"));
 }
@@ -377,7 +370,7 @@ fn asym_puts_each_policy_on_the_nodes_it_is_fastest_on_and_says_what_that_is_wor
     let arguments = ["--machine", "mai-opteron-8n", "--policy", "locality,interleave"];
     let on = json(
         &profile,
-        &[&arguments[..], &["--threads", "4", "--affinity", "asym"]].concat(),
+        &[&arguments[..], &["--cpus", "4", "--affinity", "asym"]].concat(),
     );
     let choice = &on["choice"];
     let nodes = choice["nodes"].as_u64().unwrap() as usize;
@@ -397,7 +390,7 @@ fn asym_puts_each_policy_on_the_nodes_it_is_fastest_on_and_says_what_that_is_wor
     }
     let text = simulate(
         &profile,
-        &[&arguments[..], &["--threads", "4", "--affinity", "asym"]].concat(),
+        &[&arguments[..], &["--cpus", "4", "--affinity", "asym"]].concat(),
     );
     assert!(String::from_utf8_lossy(&text.stdout).contains("4 threads need"));
 }
@@ -423,7 +416,7 @@ fn several_programs_at_once_get_nodes_of_their_own_on_every_placement() {
         (on["placements"].as_f64(), on["complete"].as_bool()),
         (Some(420.0), Some(true))
     );
-    let again = json(&one, &[&asked[..], &["--repeat"]].concat());
+    let again = json(&one, &[&asked[..], &["--restart"]].concat());
     for (policy, repeated) in on["policies"]
         .as_array()
         .unwrap()
@@ -474,14 +467,7 @@ fn programs_that_do_not_fit_or_are_not_placed_are_refused_in_one_line() {
             "--affinity asym",
         ),
         (
-            &[
-                "--machine",
-                "machine-a",
-                "--threads",
-                "4,4,4",
-                "--affinity",
-                "asym",
-            ],
+            &["--machine", "machine-a", "--cpus", "4,4,4", "--affinity", "asym"],
             "3 numbers for 2 programs",
         ),
         (
@@ -499,7 +485,7 @@ fn programs_that_do_not_fit_or_are_not_placed_are_refused_in_one_line() {
         assert_eq!(found, (Some(2), 1, 0), "{errors}");
         assert!(errors.contains(said), "{errors}");
     }
-    assert_eq!(simulate(&one, &["--repeat"]).status.code(), Some(2));
+    assert_eq!(simulate(&one, &["--restart"]).status.code(), Some(2));
 }
 
 #[test]

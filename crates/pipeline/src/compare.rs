@@ -32,11 +32,11 @@ pub struct Question {
     /// Profiles of further programs that run at the same time, each on nodes of its own.
     pub more: Vec<PathBuf>,
     /// With several programs: restart each that ends until all have ended once.
-    pub repeat: bool,
+    pub restart: bool,
     /// Policies to compare, comma-separated.
     pub policy: String,
-    /// The number of CPUs: one number for all programs, or one for each; empty for the recorded number.
-    pub threads: Vec<u32>,
+    /// The number of CPUs: one number for all programs, or one for each; empty for the recorded number of threads.
+    pub cpus: Vec<u32>,
     /// Parameters of policies that move pages.
     pub limits: Limits,
     /// The ratio of remote to local latency that replaces the machine's.
@@ -64,7 +64,7 @@ impl Question {
         let mut selected = self.open(machine)?;
         let parameters = self.parameters();
         let asym = match self.selection.affinity.as_str() {
-            ASYM => Some(Asym::to_virtual(&mut selected, self.threads_of(0, 1)?)?),
+            ASYM => Some(Asym::to_virtual(&mut selected, self.cpus_of(0, 1)?)?),
             _ => None,
         };
         let list = self.list();
@@ -139,20 +139,20 @@ impl Question {
         if let Some(ratio) = self.latency_ratio {
             selected.machine = with_latency_ratio(&selected.machine, ratio);
         }
-        if let Some(cpus) = self.threads_of(0, 1)? {
+        if let Some(cpus) = self.cpus_of(0, 1)? {
             selected.affinity = folded(&selected, &selection.affinity, cpus)?;
         }
         Ok(selected)
     }
 
-    /// The number of threads of one of `programs` programs, if it differs from the recorded number.
-    fn threads_of(&self, program: usize, programs: usize) -> anyhow::Result<Option<u32>> {
-        match self.threads.as_slice() {
+    /// The number of CPUs of one of `programs` programs, if one is given.
+    fn cpus_of(&self, program: usize, programs: usize) -> anyhow::Result<Option<u32>> {
+        match self.cpus.as_slice() {
             [] => Ok(None),
             [one] => Ok(Some(*one)),
             each if each.len() == programs => Ok(Some(each[program])),
             each => bail!(
-                "--threads has {} numbers for {}; give one for all, or one for each",
+                "--cpus has {} numbers for {}; give one for all, or one for each",
                 each.len(),
                 nodewise_report::plural(programs, "program")
             ),

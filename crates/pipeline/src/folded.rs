@@ -19,7 +19,7 @@ pub fn fewer(selected: &Selected, cpus: u32) -> anyhow::Result<Folded> {
     let numbers = thread_numbers(selected.profile());
     let threads = numbers.iter().max().map_or(0, |n| n + 1);
     if cpus == 0 || cpus > threads {
-        bail!("--threads {cpus}: the profile has {threads} threads; record it with more to predict more");
+        bail!("--cpus {cpus}: the profile has {threads} threads; record it with more to predict more");
     }
     let group = |n: &u32| (u64::from(*n) * u64::from(cpus) / u64::from(threads)) as u32;
     let groups: Vec<u32> = numbers.iter().map(group).collect();

@@ -31,7 +31,7 @@ pub struct Arguments {
     more: Vec<PathBuf>,
     /// With several programs: restart each that ends until all have ended once [default: it does not restart]
     #[arg(long, requires = "more")]
-    repeat: bool,
+    restart: bool,
     /// Policies, comma-separated: `all`, names, `mixed:0.8..0.99` for a sweep; `balance:out-w` and the
     /// like move pages between slices (`balance:all`: each of them), `replay` moves what the profile says was moved
     #[arg(long, value_name = "P,…", default_value = "all")]
@@ -39,7 +39,7 @@ pub struct Arguments {
     /// Run on this many CPUs (neighbouring threads of the recording share one); with several programs one number
     /// for all or one for each: 24,24,16
     #[arg(long, value_name = "N,…", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..))]
-    threads: Vec<u32>,
+    cpus: Vec<u32>,
     #[command(flatten)]
     limits: Limits,
     /// Scale remote latency so that its mean is R times the local latency; remote bandwidth is reduced in
@@ -82,11 +82,11 @@ pub struct Arguments {
 struct Online {
     /// Move threads and pages while the programs run, by the decision code of `balance --move-threads`, from random nodes;
     /// compared with all static placements and with moving pages only
-    #[arg(long, conflicts_with_all = ["sweep", "svg", "repeat"])]
+    #[arg(long, conflicts_with_all = ["sweep", "svg", "restart"])]
     move_threads: bool,
     /// With --move-threads: runs from random nodes
     #[arg(long, value_name = "N", default_value_t = 20, requires = "move_threads", value_parser = clap::value_parser!(u64).range(1..))]
-    starts: u64,
+    random_starts: u64,
     /// With --move-threads: repeat the program until a run takes this long on the mean static placement
     #[arg(long, value_name = "TIME", default_value = "15s", requires = "move_threads", value_parser = duration)]
     at_least: Duration,
@@ -172,7 +172,7 @@ fn together(arguments: &Arguments, question: &Question, machines: &[&str]) -> an
 fn online(arguments: &Arguments, question: &Question, machines: &[&str]) -> anyhow::Result<Outcome> {
     refuse(arguments)?;
     let starts = compare::Starts {
-        count: arguments.online.starts,
+        count: arguments.online.random_starts,
         least_s: arguments.online.at_least.as_secs_f64(),
         least_rate: arguments.online.dynamic_rate,
         period_s: Settings::default().interval_ns as f64 * 1e-9,
@@ -240,9 +240,9 @@ impl Arguments {
         Question {
             selection: self.selection.selection(),
             more: self.more.clone(),
-            repeat: self.repeat,
+            restart: self.restart,
             policy: self.policy.clone(),
-            threads: self.threads.clone(),
+            cpus: self.cpus.clone(),
             limits: self.limits.of(),
             latency_ratio: self.latency_ratio,
             core_factor: self.core_factor,

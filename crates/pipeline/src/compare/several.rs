@@ -122,7 +122,7 @@ pub(super) fn open(question: &Question, machine: &str) -> anyhow::Result<Vec<(Pr
     let first = question.selection.profile.iter();
     let folders: Vec<&PathBuf> = first.chain(&question.more).collect();
     let opened = folders.iter().enumerate().map(|(i, folder)| {
-        let count = question.threads_of(i, folders.len())?;
+        let count = question.cpus_of(i, folders.len())?;
         Program::open(question, machine, folder, count)
     });
     opened.collect()
@@ -138,7 +138,7 @@ pub(super) fn places(
     let there = machine.cpu_nodes().count();
     if threads.iter().map(Vec::len).sum::<usize>() > there {
         bail!(
-            "the programs need {} nodes and {} has {there}: fewer threads each (--threads 16), or fewer programs",
+            "the programs need {} nodes and {} has {there}: fewer threads each (--cpus 16), or fewer programs",
             needed.join(" + "),
             machine.name
         );
@@ -259,7 +259,7 @@ struct Runs<'a> {
 
 impl Runs<'_> {
     fn afterwards(&self) -> Afterwards {
-        match self.question.repeat {
+        match self.question.restart {
             true => Afterwards::Again,
             false => Afterwards::Gone,
         }

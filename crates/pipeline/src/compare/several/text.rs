@@ -128,7 +128,7 @@ fn only_pages_move(done: &Together, dynamic: &Dynamic) -> String {
 
 fn notes(done: &Together) -> String {
     let afterwards = match done.afterwards {
-        Afterwards::Gone => "who has ended leaves the links to the others (--repeat: begins again)",
+        Afterwards::Gone => "who has ended leaves the links to the others (--restart: begins again)",
         Afterwards::Again => {
             "who has ended begins again until all have ended once; seconds are of the first run"
         }
