@@ -2,6 +2,7 @@
  * two nodes, and that nobody binds from then on.
  *   cases NAME SECONDS [FILE]    runs one; writes the ids of its processes to FILE once memory is placed
  *   cases list                   names, a line each, with what is special about it
+ * SIGTERM ends a run early, in the usual way.
  * Each process prints, at its end, the chunks of work that it did and its CPU time. */
 #define _GNU_SOURCE
 #include <pthread.h>
@@ -141,7 +142,7 @@ enum { PATTERNS = sizeof patterns / sizeof *patterns };
 /* Shared by all processes of a case. */
 static struct board {
     int ready;
-    bool go;
+    bool go, over;
     double began, seconds;
 } *board;
 
@@ -198,6 +199,15 @@ static void rest(double until) {
     clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &t, NULL);
 }
 
+static void end_early(int signal) {
+    (void)signal;
+    __atomic_store_n(&board->over, true, __ATOMIC_SEQ_CST);
+}
+
+static bool over(double at) {
+    return at >= board->began + board->seconds || __atomic_load_n(&board->over, __ATOMIC_SEQ_CST);
+}
+
 static void *work(void *which) {
     long i = (long)which;
     const worker *me = &self->worker[i];
@@ -208,14 +218,14 @@ static void *work(void *which) {
     /* A moment on its node, and then it may go anywhere. */
     sweep(memory[__builtin_ctz(me->uses)]);
     go_to(-1);
-    const double end = board->began + board->seconds, half = board->began + board->seconds / 2;
-    double pause = now_run->works ? now() + now_run->works : end;
-    for (double t = now(); t < end;) {
+    const double half = board->began + board->seconds / 2;
+    double pause = now_run->works ? now() + now_run->works : board->began + board->seconds;
+    for (double t = now(); !over(t);) {
         unsigned uses = me->uses_then && t >= half ? me->uses_then : me->uses;
         for (int s = 0; s < self->segments; s++) {
             if (!(uses >> s & 1))
                 continue;
-            for (size_t at = 0; at < self->segment[s].bytes && (t = now()) < end; at += CHUNK) {
+            for (size_t at = 0; at < self->segment[s].bytes && !over(t = now()); at += CHUNK) {
                 sweep(memory[s] + at);
                 chunks[i]++;
                 if (t >= pause) {
@@ -327,6 +337,7 @@ static int run(const pattern *which, double seconds, const char *file) {
             return 3; /* one could not begin, and has said why */
         usleep(1000);
     }
+    signal(SIGTERM, end_early);
     if (file)
         say_processes(file, pids);
     board->began = now();

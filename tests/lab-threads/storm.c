@@ -1,9 +1,10 @@
 /* What makes trouble for whoever binds threads: storm threads COUNT | forks COUNT | bind TID CPU | family SECONDS. The
  * first two start short-lived threads or processes, sixteen at a time, beside one that works all the while; the last
- * works, and has a child that does from the third second on. */
+ * works, and has a child that does from the third second on; SIGTERM ends it early. */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -60,9 +61,15 @@ static int forks(int count) {
     return 0;
 }
 
+static void end_early(int signal) {
+    (void)signal;
+    over = 1;
+}
+
 static int family(int seconds) {
-    for (time_t began = time(NULL), now = began; now < began + seconds; now = time(NULL)) {
-        static pid_t child = -1;
+    pid_t child = -1;
+    signal(SIGTERM, end_early);
+    for (time_t began = time(NULL), now = began; now < began + seconds && !over; now = time(NULL)) {
         for (int i = 0; i < WORDS; i++)
             words[i]++;
         if (child < 0 && now >= began + 3 && (child = fork()) > 0) {
@@ -70,6 +77,8 @@ static int family(int seconds) {
             fflush(stdout);
         }
     }
+    if (child > 0)
+        kill(child, SIGTERM);
     while (wait(NULL) > 0)
         ;
     return 0;
