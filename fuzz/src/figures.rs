@@ -2,7 +2,7 @@
 
 use crate::folder::own;
 use libfuzzer_sys::arbitrary::{Result, Unstructured};
-use nodewise_advise::{Asked, Matched, advise};
+use nodewise_advise::{ReportOptions, Matched, advise};
 use nodewise_analysis::{Histogram, Samples, Timeline, Usage, first_touch_nodes, read};
 use nodewise_machine::Machine;
 use nodewise_page::{Documents, FilmBuilder, Placement, SessionDocuments, View};
@@ -218,7 +218,7 @@ pub fn judge<S: AccessSource>(source: &S, profile: &Profile) {
         simulate_moving(&context, &mappings, Vec::new(), source, &Parameters::default()).unwrap();
     let usage = Usage::of(source, profile, &histogram).unwrap();
     let matched = Matched::predict(&context, &usage, &simulation, &mappings, source).unwrap();
-    let asked = Asked {
+    let report_options = ReportOptions {
         profile: "p".into(),
         machine: "nehalem-2s".into(),
         plain: None,
@@ -229,7 +229,7 @@ pub fn judge<S: AccessSource>(source: &S, profile: &Profile) {
         &mappings[0],
         &usage,
         matched.as_ref(),
-        &asked,
+        &report_options,
         Samples::of(source, profile, &histogram, &affinity, nodes).unwrap(),
     );
     let timeline = Timeline::of(source, profile, &histogram, &affinity, &mappings[0].nodes, nodes).unwrap();

@@ -30,7 +30,7 @@ pub fn policy(data: &[u8]) {
         .err()
         .map(|e| e.to_string());
     let _ = migration_policy(text, &MACHINE).err().map(|e| e.to_string());
-    let _ = text.parse::<nodewise_lab::Under>();
+    let _ = text.parse::<nodewise_lab::RunPlacement>();
     let _ = text.parse::<nodewise_observe::Slicing>();
     let _ = (parse_bytes(text), parse_list(text));
     let cpus = nodewise_placement::NodeCpus::from(&*MACHINE);

@@ -89,7 +89,9 @@ NW_API void mai_cyclic_columns(void *p, int nc);
 NW_API void mai_skew_mapp_columns(void *p, int nc);
 NW_API void mai_prime_mapp_columns(void *p, int prime, int nc);
 
-/* Restricts the array to the configured nodes; each page goes to the node that touches it first. */
+/* Prefers the configured nodes: each page goes to the one that touches it first, or, touched from another node, to
+ * the nearest of them. What is touched already moves only if it lies elsewhere. Where they are full, other nodes help
+ * out. */
 NW_API void mai_bind_all(void *p);
 /* bind_block: rows (columns) dealt to the threads as schedule(static) does, to their nodes. Columns of
  * a one-dimensional array are its items. */

@@ -4,7 +4,7 @@ import type { Policy, Report } from "./documents";
 import type { State } from "./state";
 
 /** Name of today's mapping in the report. */
-export const TODAY = "first-touch";
+export const FIRST_TOUCH = "first-touch";
 
 const better = (a: Policy, b: Policy) =>
   a.seconds !== null && b.seconds !== null ? a.seconds < b.seconds : a.local_fraction > b.local_fraction;
@@ -13,7 +13,7 @@ const better = (a: Policy, b: Policy) =>
 export function chosenPolicy(report: Report, state: State): string {
   const known = (name: string | undefined) => report.policies.some((p) => p.policy === name);
   if (state.policy && known(state.policy)) return state.policy;
-  if (report.verdict.policy !== TODAY && known(report.verdict.policy)) return report.verdict.policy;
-  const others = report.policies.filter((p) => p.policy !== TODAY);
-  return others.reduce<Policy | undefined>((best, p) => (!best || better(p, best) ? p : best), undefined)?.policy ?? TODAY;
+  if (report.verdict.policy !== FIRST_TOUCH && known(report.verdict.policy)) return report.verdict.policy;
+  const others = report.policies.filter((p) => p.policy !== FIRST_TOUCH);
+  return others.reduce<Policy | undefined>((best, p) => (!best || better(p, best) ? p : best), undefined)?.policy ?? FIRST_TOUCH;
 }

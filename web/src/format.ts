@@ -50,12 +50,12 @@ export function percent(fraction: number): string {
 export const digits = (fraction: number) => percent(fraction).slice(0, -2);
 
 /** A bound that is at most this many per cent from the end of the possible range is not shown. */
-const NOTHING = 5;
+const NEGLIGIBLE_PERCENT = 5;
 
 /** Bounds of a share of accesses in words, in whole per cents rounded outwards; the share is at least `least`. */
 export function between([low, high]: readonly [number, number], least = 0): string {
   const [from, to] = [Math.floor(low * 100), Math.ceil(high * 100)];
-  const [open, full] = [from <= 100 * least + NOTHING, to >= 100 - NOTHING];
+  const [open, full] = [from <= 100 * least + NEGLIGIBLE_PERCENT, to >= 100 - NEGLIGIBLE_PERCENT];
   if (from >= 100) return `100${GAP}%`;
   if (open && full) return "samples cannot say";
   if (open) return `at most ${to}${GAP}%`;

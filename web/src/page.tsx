@@ -7,7 +7,7 @@ import { Shell } from "./shell";
 import { Documents, parse, type Source } from "./source";
 
 /** Largest number of intervals of a live session that are kept. */
-const KEPT = 600;
+const MAX_INTERVALS = 600;
 
 interface Open {
   documents: Documents;
@@ -24,7 +24,7 @@ type Interval = Record<string, unknown>;
 function followed(before: readonly Interval[], interval: Interval): readonly Interval[] {
   const last = before[before.length - 1];
   if (last && Number(interval.seconds) <= Number(last.seconds)) return before;
-  return [...before.slice(1 - KEPT), interval];
+  return [...before.slice(1 - MAX_INTERVALS), interval];
 }
 
 export function Page({ open }: { open: () => Promise<Source> }) {

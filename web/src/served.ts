@@ -4,7 +4,7 @@ import type { Session } from "./documents";
 import { Missing, parse, type LiveEvent, type Source } from "./source";
 
 /** Seconds until the next attempt to reconnect; they grow with each attempt (exponential back-off). */
-const PATIENCE = [1, 2, 4, 8];
+const RETRY_SECONDS = [1, 2, 4, 8];
 
 async function bytes(name: string): Promise<Uint8Array> {
   let answer: Response;
@@ -31,7 +31,7 @@ function watch(changed: (event: LiveEvent) => void): () => void {
     source.onerror = () => {
       changed({ kind: "connection", connected: false });
       source?.close();
-      timer = setTimeout(open, 1000 * PATIENCE[Math.min(attempts++, PATIENCE.length - 1)]!);
+      timer = setTimeout(open, 1000 * RETRY_SECONDS[Math.min(attempts++, RETRY_SECONDS.length - 1)]!);
     };
     const hear = (kind: "session" | "interval") => (event: MessageEvent<string>) => {
       const data = parse<Record<string, unknown>>(event.data);

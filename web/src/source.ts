@@ -20,11 +20,11 @@ export type LiveEvent =
   | { kind: "connection"; connected: boolean };
 
 /** Characters that change the direction of text; in a name they would also affect the text after it. */
-const TURNING = /[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g;
+const DIRECTION_CONTROLS = /[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g;
 
 /** Parses JSON that contains text from the observed program; characters that change the direction are replaced. */
 export function parse<T>(text: string): T {
-  return JSON.parse(text.replace(TURNING, "\ufffd")) as T;
+  return JSON.parse(text.replace(DIRECTION_CONTROLS, "\ufffd")) as T;
 }
 
 async function json<T>(source: Source, name: string): Promise<T> {

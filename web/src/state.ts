@@ -5,7 +5,7 @@ import { useEffect, useState } from "preact/hooks";
 /** Short strings by name: `view`, `profile`, `policy`, `colour`, `from`, `to` … */
 export type State = Readonly<Record<string, string>>;
 
-const CHANGED = "nodewise-state";
+const STATE_CHANGED = "nodewise-state";
 
 export function read(): State {
   return Object.fromEntries(new URLSearchParams(location.hash.slice(1)));
@@ -22,16 +22,16 @@ export function update(patch: Record<string, string | undefined>, replace = fals
   if (hash === location.hash) return;
   if (replace) history.replaceState(null, "", hash);
   else history.pushState(null, "", hash);
-  dispatchEvent(new Event(CHANGED));
+  dispatchEvent(new Event(STATE_CHANGED));
 }
 
 export function useAddress(): State {
   const [state, set] = useState(read);
   useEffect(() => {
     const changed = () => set(read());
-    for (const event of [CHANGED, "popstate", "hashchange"]) addEventListener(event, changed);
+    for (const event of [STATE_CHANGED, "popstate", "hashchange"]) addEventListener(event, changed);
     return () => {
-      for (const event of [CHANGED, "popstate", "hashchange"]) removeEventListener(event, changed);
+      for (const event of [STATE_CHANGED, "popstate", "hashchange"]) removeEventListener(event, changed);
     };
   }, []);
   return state;

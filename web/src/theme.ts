@@ -4,7 +4,7 @@ import { useEffect, useState } from "preact/hooks";
 
 export type Theme = "light" | "dark";
 
-const CHANGED = "nodewise-theme";
+const THEME_CHANGED = "nodewise-theme";
 const KEY = "nodewise-theme";
 const system = matchMedia("(prefers-color-scheme: dark)");
 
@@ -39,7 +39,7 @@ export const variable = (name: string) => getComputedStyle(document.documentElem
 
 function apply(): void {
   document.documentElement.dataset.theme = theme();
-  dispatchEvent(new Event(CHANGED));
+  dispatchEvent(new Event(THEME_CHANGED));
 }
 
 export function toggleTheme(): void {
@@ -69,8 +69,8 @@ export function useTheme(): Theme {
   const [now, set] = useState(theme);
   useEffect(() => {
     const changed = () => set(theme());
-    addEventListener(CHANGED, changed);
-    return () => removeEventListener(CHANGED, changed);
+    addEventListener(THEME_CHANGED, changed);
+    return () => removeEventListener(THEME_CHANGED, changed);
   }, []);
   return now;
 }

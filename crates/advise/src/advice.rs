@@ -5,13 +5,14 @@ use crate::distribution::Distribution;
 use crate::loops::is_schedulable;
 use crate::matched::Matched;
 use crate::phrases::{dimension_names, faster, percent, places};
-use crate::snippet::{self, Place};
+use crate::snippet::{self, SnippetNames};
 use crate::users::FirstTouched;
 use nodewise_analysis::{Conflict, Pattern, Remedy};
 use nodewise_placement::Context;
 use nodewise_profile::{Object, ObjectKind};
 
-/// An object whose share of the run time is below this is left alone.
+/// An object whose [`Blame::cost_share`] is below this is left alone: the share of the run time that the best placement
+/// saves on it.
 const MIN_COST_SHARE: f64 = 0.02;
 /// Above this exclusivity a page has a clear home, even if threads share it.
 const MIN_EXCLUSIVITY: f64 = 0.7;
@@ -28,7 +29,7 @@ pub(crate) fn advice(
     matched: Option<&Matched>,
 ) -> (String, Option<String>) {
     let object = &context.profile.objects[blame.object.index()];
-    let place = Place::new(blame, context.profile);
+    let names = SnippetNames::new(blame, context.profile);
     match (&blame.conflict, blame.distribution) {
         _ if blame.is_of_few_lines() => (CONTENDED_LINES_ADVICE.into(), None),
         _ if context.machine.node_count() < 2 => (left_alone(), None),
@@ -38,16 +39,16 @@ pub(crate) fn advice(
             None,
         ),
         (Some(conflict), Some(distribution)) if conflict.remedy != Remedy::None => {
-            matching(blame, (context, matched), &place, distribution)
+            matching(blame, (context, matched), &names, distribution)
         }
         _ if blame.cost_share < MIN_COST_SHARE => (left_alone(), None),
-        (Some(conflict), _) => unmatched(blame, conflict, &place),
+        (Some(conflict), _) => unmatched(blame, conflict, &names),
         _ if object.kind.is_private() => (
             "bind threads (OMP_PROC_BIND=close), so that they stay with it".into(),
             None,
         ),
-        _ if !object.kind.is_mappable() => (pooled(object.kind, &place.used), None),
-        (None, distribution) => by_pattern(blame, &place, distribution),
+        _ if !object.kind.is_mappable() => (pooled(object.kind, &names.used), None),
+        (None, distribution) => by_pattern(blame, &names, distribution),
     }
 }
 
@@ -79,7 +80,7 @@ fn left_alone() -> String {
 fn matching(
     blame: &Blame,
     (context, matched): (&Context<'_>, Option<&Matched>),
-    place: &Place,
+    names: &SnippetNames,
     distribution: Distribution,
 ) -> (String, Option<String>) {
     let (how, snippet) = match (distribution, &blame.cut_as) {
@@ -89,7 +90,7 @@ fn matching(
                 dimension_names(dimensions),
                 places(blame.passes.iter().filter(|p| is_schedulable(&p.division))).trim_start_matches("at ")
             ),
-            place.code(|p| snippet::same_square(p, dimensions, first)),
+            names.code(|p| snippet::same_square(p, dimensions, first)),
         ),
         (Distribution::BlockExclusive { dimensions }, None) => (
             format!(
@@ -97,7 +98,7 @@ fn matching(
                 dimension_names(dimensions),
                 places(blame.passes.iter().filter(|p| is_schedulable(&p.division)))
             ),
-            place.code(|p| snippet::block_exclusive(p, blame, dimensions)),
+            names.code(|p| snippet::block_exclusive(p, blame, dimensions)),
         ),
         _ => (
             format!(
@@ -110,7 +111,7 @@ fn matching(
                         .filter(|p| p.division.inverse && is_schedulable(&p.division))
                 )
             ),
-            place.code(|p| snippet::static_inverse(p, blame)),
+            names.code(|p| snippet::static_inverse(p, blame)),
         ),
     };
     let shows = blame.conflict.as_ref().is_some_and(Conflict::shows);
@@ -126,7 +127,7 @@ fn matching(
 }
 
 /// Advice for an object that regions divide differently, if no distribution suits their loops.
-fn unmatched(blame: &Blame, conflict: &Conflict, place: &Place) -> (String, Option<String>) {
+fn unmatched(blame: &Blame, conflict: &Conflict, names: &SnippetNames) -> (String, Option<String>) {
     let loops = || blame.passes.iter().filter(|p| p.division.is_of_loops());
     let inside = loops().find(|p| p.division.pattern == Pattern::ZWise);
     let doubt = loops().find_map(|p| p.division.alternative_causes());
@@ -152,7 +153,7 @@ fn unmatched(blame: &Blame, conflict: &Conflict, place: &Place) -> (String, Opti
     };
     (
         format!("{what}; else deal its pages over the nodes"),
-        place.code(|p| snippet::place(p, "nw_cyclic(NW_PAGES, 1)", 1)),
+        names.code(|p| snippet::place(p, "nw_cyclic(NW_PAGES, 1)", 1)),
     )
 }
 
@@ -165,9 +166,13 @@ fn too_fine(block_pages: f64) -> String {
     )
 }
 
-fn by_pattern(blame: &Blame, place: &Place, distribution: Option<Distribution>) -> (String, Option<String>) {
+fn by_pattern(
+    blame: &Blame,
+    names: &SnippetNames,
+    distribution: Option<Distribution>,
+) -> (String, Option<String>) {
     let alone = blame.first_touched.as_ref().is_some_and(FirstTouched::is_alone);
-    let (from, to) = (&place.touched, &place.used);
+    let (from, to) = (&names.touched, &names.used);
     match (blame.pattern, distribution) {
         (Pattern::OneThread, _) => (
             format!("first touch it in the thread that uses it, at {to}"),
@@ -186,17 +191,17 @@ fn by_pattern(blame: &Blame, place: &Place, distribution: Option<Distribution>) 
                 "parallelise the initialisation loop at {from} with the same schedule as {to}, so that each thread \
                  first touches what it uses; or bind its rows"
             ),
-            place.code(|p| snippet::bind(p, Distribution::BindRows)),
+            names.code(|p| snippet::bind(p, Distribution::BindRows)),
         ),
         (_, Some(Distribution::BindRows)) => (
             format!(
                 "bind its rows to the threads that use them at {to}; or initialise it at {from} with the loops of {to}"
             ),
-            place.code(|p| snippet::bind(p, Distribution::BindRows)),
+            names.code(|p| snippet::bind(p, Distribution::BindRows)),
         ),
         (_, Some(Distribution::BindColumns)) => (
-            columns(blame, place),
-            place.code(|p| snippet::bind(p, Distribution::BindColumns)),
+            columns(blame, names),
+            names.code(|p| snippet::bind(p, Distribution::BindColumns)),
         ),
         _ if blame.exclusivity >= MIN_EXCLUSIVITY => (
             format!(
@@ -204,21 +209,21 @@ fn by_pattern(blame: &Blame, place: &Place, distribution: Option<Distribution>) 
                 percent(blame.exclusivity)
             ),
             (alone && blame.pattern != Pattern::Strided)
-                .then(|| place.code(snippet::parallel_initialisation))
+                .then(|| names.code(snippet::parallel_initialisation))
                 .flatten(),
         ),
         (_, Some(Distribution::Replicate)) => (
             "replicate it: all threads read it and none writes it after initialisation; else interleave it"
                 .into(),
-            place.code(snippet::replicate),
+            names.code(snippet::replicate),
         ),
         (_, Some(Distribution::BlockExclusive { .. })) => (
             format!("distribute it block-exclusive, as the loops at {to} are scheduled"),
-            place.code(|p| snippet::place(p, "nw_block_exclusive(3)", 2)),
+            names.code(|p| snippet::place(p, "nw_block_exclusive(3)", 2)),
         ),
         (pattern, Some(Distribution::Cyclic { pages })) => (
             format!("interleave it: {}", why_cyclic(pattern)),
-            place.code(|p| snippet::cyclic(p, pages)),
+            names.code(|p| snippet::cyclic(p, pages)),
         ),
         (_, _) => ("place it by `locality`".into(), None),
     }
@@ -235,8 +240,8 @@ fn blocks(blame: &Blame, to: &str) -> String {
 }
 
 /// Advice for repeated blocks, which may be the columns of a matrix: a profile does not contain an array's extents.
-fn columns(blame: &Blame, place: &Place) -> String {
-    let (from, to) = (&place.touched, &place.used);
+fn columns(blame: &Blame, names: &SnippetNames) -> String {
+    let (from, to) = (&names.touched, &names.used);
     let mut all = blame.passes.iter().map(|p| &p.division);
     let rows = all
         .find(|d| d.has_owners() && d.repeat > 1)

@@ -1,12 +1,12 @@
 //! Decides the verdict on the whole program.
 
 use crate::advised::Advised;
-use crate::gain::{CLOSE, WORTH_IT, pays_once, worth_it};
+use crate::gain::{MAX_STOCK_SLOWDOWN, MIN_GAIN, pays_once, worth_it};
 use crate::matched::Matched;
-use crate::next_command::{Asked, in_words, map_and_run, plain_command};
+use crate::next_command::{ReportOptions, in_words, map_and_run, plain_command};
 use crate::phrases::{faster, percent};
 use crate::stock::{omp_places, stock_command};
-use crate::undecided::Undecided;
+use crate::undecided::{Undecided, doubt};
 use crate::verdict::{Verdict, VerdictKind};
 use nodewise_analysis::{ContendedPage, Remedy, Sampled, figures};
 use nodewise_placement::Context;
@@ -17,10 +17,10 @@ use nodewise_simulation::{Prediction, Range, Simulation};
 const SHORT_RUN_S: f64 = 0.01;
 
 /// If less than this share of the program's work was seen, the verdict says how much was.
-const ENOUGH_COVERED: f64 = 0.8;
+const MIN_COVERAGE: f64 = 0.8;
 
 /// If at least this share of all accesses is to a few contended lines, the verdict itself says so.
-const MOSTLY: f64 = 0.5;
+const MIN_CONTENDED_SHARE: f64 = 0.5;
 
 /// The verdict from a simulation; `objects` begin with the costliest.
 pub(crate) fn verdict(
@@ -28,7 +28,7 @@ pub(crate) fn verdict(
     simulation: &Simulation,
     objects: &[Advised],
     matched: Option<&Matched>,
-    asked: &Asked,
+    report_options: &ReportOptions,
     samples: Option<&Sampled>,
 ) -> Verdict {
     let worst = objects.first();
@@ -59,8 +59,8 @@ pub(crate) fn verdict(
     if let Some(samples) = samples {
         return crate::sampled::verdict(context, simulation, samples);
     }
-    if let Some(open) = Undecided::of(simulation) {
-        return open.verdict(context, simulation, asked, nothing);
+    if let Some(open) = Undecided::of(simulation, matched) {
+        return open.verdict(context, simulation, report_options, nothing);
     }
     if !simulation.is_memory_bound() {
         let text = format!(
@@ -72,26 +72,36 @@ pub(crate) fn verdict(
     }
     let worth = worth_it(simulation);
     if let Some(matched) = matched.filter(|m| worth.is_empty() && m.pays()) {
+        let doubt = doubt(simulation, Some(matched)).unwrap_or_default();
         return Verdict {
             gain: gain(matched.speedup),
-            ..nothing(VerdictKind::Match, match_it(objects, matched, &machine.name))
+            ..nothing(
+                VerdictKind::Match,
+                match_it(objects, matched, &machine.name) + &doubt,
+            )
         };
     }
     if worth.is_empty() {
         let text = format!(
             "Leave it alone: on {} no placement is predicted to beat first-touch by {} or more.",
             machine.name,
-            percent(WORTH_IT)
+            percent(MIN_GAIN)
         );
         return nothing(VerdictKind::LeaveAlone, text);
     }
-    let mut placed = recommendation(context, simulation, &worth, (reasons(simulation, worst), asked));
+    let mut placed = recommendation(
+        context,
+        simulation,
+        &worth,
+        (reasons(simulation, worst), report_options),
+    );
     if let Some(matched) = matched.filter(|m| m.pays() && m.beats(placed.gain)) {
         placed
             .sentence
             .truncate(placed.sentence.trim_end_matches('.').len());
         placed.sentence += &matching_sentence(objects, matched);
     }
+    placed.sentence += &doubt(simulation, None).unwrap_or_default();
     placed
 }
 
@@ -138,19 +148,19 @@ fn recommendation(
     context: &Context<'_>,
     simulation: &Simulation,
     worth: &[&Prediction],
-    (reasons, asked): (Vec<String>, &Asked),
+    (reasons, report_options): (Vec<String>, &ReportOptions),
 ) -> Verdict {
-    let (best, runs) = (worth[0], plain_command(context, asked));
+    let (best, runs) = (worth[0], plain_command(context, report_options));
     let places = omp_places(context.affinity, context.profile);
     let stock = |p: &Prediction| Some(stock_command(&p.policy, places.as_ref()?, &runs.command)?.line());
     let near = worth
         .iter()
-        .filter(|p| p.seconds.typical <= best.seconds.typical * (1.0 + CLOSE));
+        .filter(|p| p.seconds.typical <= best.seconds.typical * (1.0 + MAX_STOCK_SLOWDOWN));
     let mut close = near.filter_map(|p| Some((*p, stock(p)?)));
     let (outcome, chosen, (before, run)) = match close.next() {
         Some((p, line)) => (VerdictKind::Stock, p, (None, line)),
         None => {
-            let lines = map_and_run(&best.policy, &runs.command, context, asked);
+            let lines = map_and_run(&best.policy, &runs.command, context, report_options);
             (VerdictKind::Place, best, lines)
         }
     };
@@ -217,7 +227,7 @@ fn placement_sentence(
         VerdictKind::Stock if chosen.policy == best.policy => "a stock command does it".to_owned(),
         VerdictKind::Stock => format!(
             "within {} of the best ({}), with a stock command",
-            percent(CLOSE),
+            percent(MAX_STOCK_SLOWDOWN),
             best.policy
         ),
         _ if compared => "no stock command comes close".to_owned(),
@@ -271,7 +281,7 @@ pub(crate) fn of_truncated(context: &Context<'_>) -> Option<String> {
 /// Says that only a part of the program's work was counted, if that is so.
 pub(crate) fn of_part(context: &Context<'_>) -> Option<String> {
     let meta = &context.profile.meta;
-    let covered = meta.coverage.share().filter(|s| *s < ENOUGH_COVERED);
+    let covered = meta.coverage.share().filter(|s| *s < MIN_COVERAGE);
     covered.map(|share| {
         format!(
             " Only {} of the program's work was seen: the prediction covers only that part.",
@@ -284,7 +294,7 @@ pub(crate) fn of_part(context: &Context<'_>) -> Option<String> {
 /// says what follows from it.
 pub(crate) fn of_mostly_few_lines(contended_pages: &[ContendedPage]) -> Option<String> {
     let share: f64 = contended_pages.iter().map(|s| s.share).sum();
-    (share >= MOSTLY).then(|| {
+    (share >= MIN_CONTENDED_SHARE).then(|| {
         format!(
             " Most accesses ({}) are to a few lines that several threads use or wait for.",
             percent(share)

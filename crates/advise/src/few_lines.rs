@@ -5,7 +5,7 @@ use nodewise_profile::ObjectId;
 use std::collections::BTreeMap;
 
 /// If a smaller share of an object's accesses is to contended pages, the advice is about the rest of the object.
-const MOSTLY: f64 = 0.5;
+const MIN_CONTENDED_SHARE: f64 = 0.5;
 
 /// The contended pages of an object: those whose accesses go to a few lines.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -39,7 +39,7 @@ pub(crate) fn few_lines(
         let few = FewLines {
             pages: own().count(),
             share,
-            is_most: share * all as f64 >= MOSTLY * accesses as f64,
+            is_most: share * all as f64 >= MIN_CONTENDED_SHARE * accesses as f64,
         };
         (share != 0.0).then_some((object, few))
     };

@@ -3,13 +3,13 @@
 use nodewise_simulation::{MEMORY_BOUND, Prediction, Scenario, Simulation, Varied};
 
 /// Smallest typical gain that is worth a change.
-pub const WORTH_IT: f64 = 0.03;
+pub const MIN_GAIN: f64 = 0.03;
 /// A stock command is preferred if it is at most this much slower than the best placement.
-pub const CLOSE: f64 = 0.02;
+pub const MAX_STOCK_SLOWDOWN: f64 = 0.02;
 
 /// Largest loss of local fraction in another run, in which threads may take other parts, with which a placement still
 /// counts as valid.
-const KEPT: f64 = 0.05;
+const MAX_LOCALITY_LOSS: f64 = 0.05;
 
 /// The predictions that are worth a change, fastest first: they have a typical gain, no loss in any scenario, are not
 /// random, and remain valid in other runs.
@@ -24,7 +24,7 @@ pub(crate) fn pays_once(simulation: &Simulation) -> Option<&Prediction> {
 
 /// The predictions that pay in the recorded run and are not random, fastest first.
 fn paying(simulation: &Simulation) -> impl Iterator<Item = &Prediction> {
-    let pays = |p: &&Prediction| p.speedup.typical >= 1.0 + WORTH_IT && p.speedup.min >= 1.0;
+    let pays = |p: &&Prediction| p.speedup.typical >= 1.0 + MIN_GAIN && p.speedup.min >= 1.0;
     let ranked = simulation.ranked().into_iter().filter(pays);
     ranked.filter(|p| !p.policy.starts_with("random"))
 }
@@ -33,37 +33,40 @@ fn paying(simulation: &Simulation) -> impl Iterator<Item = &Prediction> {
 #[must_use]
 pub fn is_valid_in_other_runs(p: &Prediction) -> bool {
     p.other_runs
-        .is_none_or(|other| other.all.by_data >= p.local_fraction - KEPT)
+        .is_none_or(|other| other.all.by_data >= p.local_fraction - MAX_LOCALITY_LOSS)
 }
 
 /// Result of one scenario: whether a placement would be worth a change if the scenario's values were the true ones.
-pub(crate) struct Opinion {
+pub(crate) struct ScenarioOutcome {
     /// The uncertain quantity that the scenario sets to an end of its range.
     pub varied: Varied,
-    /// The largest gain of a placement that is not random: speed-up minus one.
+    /// The largest gain of a placement that is not random, or of matching loops to their data: speed-up minus one.
     pub gain: f64,
     /// Whether the program is bound by memory, and the gain is worth a change.
-    pub acts: bool,
+    pub recommends_change: bool,
 }
 
-/// The result of each scenario; the typical one comes first.
-pub(crate) fn opinions(simulation: &Simulation) -> Vec<Opinion> {
+/// The result of each scenario; the typical one comes first. `matching` are the speed-ups of matched loops in each, if
+/// loops can be matched.
+pub(crate) fn scenario_outcomes(simulation: &Simulation, matching: Option<&[f64]>) -> Vec<ScenarioOutcome> {
     let placements = || {
         let all = simulation.predictions.iter();
         all.filter(|p| is_valid_in_other_runs(p) && !p.policy.starts_with("random"))
     };
-    let opinion = |(s, scenario): (usize, &Scenario)| {
+    let outcome = |(s, scenario): (usize, &Scenario)| {
         let gain = placements()
-            .map(|p| p.by_scenario[s].speedup - 1.0)
-            .fold(0.0, f64::max);
+            .map(|p| p.by_scenario[s].speedup)
+            .chain(matching.map(|speedups| speedups[s]))
+            .fold(1.0, f64::max)
+            - 1.0;
         let bound = simulation.baseline().by_scenario[s].memory_share >= MEMORY_BOUND;
-        Opinion {
+        ScenarioOutcome {
             varied: scenario.varied,
             gain,
-            acts: bound && gain >= WORTH_IT,
+            recommends_change: bound && gain >= MIN_GAIN,
         }
     };
-    simulation.scenarios.iter().enumerate().map(opinion).collect()
+    simulation.scenarios.iter().enumerate().map(outcome).collect()
 }
 
 /// Share of the baseline's time that the best placement is predicted to save.

@@ -7,8 +7,8 @@
 //! modules have no cyclic dependencies.
 //!
 //! **Constraints.** Pure. A gain is claimed only if the whole predicted range lies on its side; a stock command line is
-//! preferred if it comes within [`CLOSE`] of the best placement. From sampled profiles nothing is claimed that needs
-//! counts: no time, no load, no snippet.
+//! preferred if it comes within [`MAX_STOCK_SLOWDOWN`] of the best placement. From sampled profiles nothing is claimed
+//! that needs counts: no time, no load, no snippet.
 //!
 //! **Non-goals.** Printing (see `nodewise-report`), measuring (see the `tune` command).
 
@@ -40,9 +40,9 @@ pub use advised::Advised;
 pub use blame::Blame;
 pub use distribution::{Distribution, schedule};
 pub use few_lines::FewLines;
-pub use gain::{CLOSE, WORTH_IT, is_valid_in_other_runs};
+pub use gain::{MAX_STOCK_SLOWDOWN, MIN_GAIN, is_valid_in_other_runs};
 pub use matched::Matched;
-pub use next_command::Asked;
+pub use next_command::ReportOptions;
 pub use phrases::FEW_LINES;
 pub use stock::{StockCommand, omp_places, stock_command};
 pub use users::{FirstTouched, Pass, UsedBy};
@@ -66,11 +66,11 @@ pub struct Advice {
 }
 
 /// Computes the facts, then the texts. `first_touch` is the mapping of `simulation.predictions[0]`, `matched` the
-/// program with matching loops, `asked` the options for the command to copy, and `samples` the estimates from a profile
-/// of samples.
+/// program with matching loops, `report_options` the options for the command to copy, and `samples` the estimates from
+/// a profile of samples.
 ///
 /// ```
-/// # use nodewise_advise::{Asked, VerdictKind, advise};
+/// # use nodewise_advise::{ReportOptions, VerdictKind, advise};
 /// # use nodewise_analysis::Usage;
 /// # use nodewise_simulation::{Parameters, Range, simulate};
 /// # use nodewise_analysis::Histogram;
@@ -107,7 +107,7 @@ pub struct Advice {
 /// let parameters = Parameters { assumed_ns: Range::exactly(0.5), ..Parameters::default() };
 /// let simulation = simulate(&context, &mappings, &accesses, &parameters)?;
 /// let usage = Usage::of(&accesses, &profile, &histogram)?;
-/// let advice = advise(&context, &simulation, &mappings[0], &usage, None, &Asked::default(), None);
+/// let advice = advise(&context, &simulation, &mappings[0], &usage, None, &ReportOptions::default(), None);
 /// assert_eq!(advice.verdict.outcome, VerdictKind::Place);
 /// assert_eq!(advice.verdict.policy, "locality");
 /// assert_eq!(advice.objects[0].blame.name, "grid");
@@ -120,7 +120,7 @@ pub fn advise(
     first_touch: &Mapping,
     usage: &Usage,
     matched: Option<&Matched>,
-    asked: &Asked,
+    report_options: &ReportOptions,
     samples: Option<Samples>,
 ) -> Advice {
     let contended_pages = match samples {
@@ -132,10 +132,10 @@ pub fn advise(
         Some(samples) => blame::of_samples(context, simulation, first_touch, usage, samples),
         None => blame::blame(context, simulation, first_touch, usage, &few_lines),
     };
-    let said = |blame| Advised::of(blame, context, matched, samples.as_ref());
-    let objects: Vec<Advised> = blame.into_iter().map(said).collect();
+    let advised = |blame| Advised::of(blame, context, matched, samples.as_ref());
+    let objects: Vec<Advised> = blame.into_iter().map(advised).collect();
     let program = samples.as_ref().map(|s| &s.program);
-    let mut verdict = decision::verdict(context, simulation, &objects, matched, asked, program);
+    let mut verdict = decision::verdict(context, simulation, &objects, matched, report_options, program);
     verdict.reasons.extend(decision::of_few_lines(&contended_pages));
     if decision::is_decided(context) {
         let exact = samples.is_none().then(|| {

@@ -6,9 +6,9 @@
 //! else is unchanged. A page that holds several blocks is on the node of its middle byte (see `square`), so accesses to
 //! its other blocks are remote. Barriers between loops are assumed to cost nothing.
 
-use crate::gain::WORTH_IT;
+use crate::gain::MIN_GAIN;
 use crate::loops::{conflict, is_schedulable};
-use crate::square::Square;
+use crate::square::LatinSquare;
 use nodewise_analysis::{Affinity, Conflict, Division, Remedy, Usage};
 use nodewise_machine::NodeId;
 use nodewise_placement::{Context, Mapping};
@@ -21,6 +21,8 @@ use std::collections::{BTreeMap, BTreeSet};
 pub struct Matched {
     /// Time of first-touch divided by the time of this program.
     pub speedup: Range,
+    /// The same in each scenario of the simulation.
+    pub by_scenario: Vec<f64>,
     /// Predicted time in the typical scenario, seconds.
     pub seconds: f64,
 }
@@ -45,7 +47,7 @@ impl Matched {
                 plan.object(context, (id, conflict.remedy), usage.divisions(id));
             }
         }
-        if plan.moved.is_empty() {
+        if plan.changed_loops.is_empty() {
             return Ok(None);
         }
         let mapping = [Mapping {
@@ -57,27 +59,30 @@ impl Matched {
             plan,
         };
         let matched = simulate(context, &mapping, &source, &simulation.parameters)?;
-        let (before, after) = (simulation.baseline().seconds, matched.baseline().seconds);
-        let ratio = |of: fn(&Range) -> f64| of(&before) / of(&after).max(f64::MIN_POSITIVE);
-        let ratios = [ratio(|r| r.min), ratio(|r| r.typical), ratio(|r| r.max)];
-        let least = ratios.into_iter().fold(f64::INFINITY, f64::min);
-        let most = ratios.into_iter().fold(0.0, f64::max);
+        let (before, after) = (simulation.baseline(), matched.baseline());
+        let by_scenario: Vec<f64> = before
+            .by_scenario
+            .iter()
+            .zip(&after.by_scenario)
+            .map(|(before, after)| before.seconds / after.seconds.max(f64::MIN_POSITIVE))
+            .collect();
         Ok(Some(Self {
-            speedup: Range::new(least, ratios[1], most),
-            seconds: after.typical,
+            speedup: Range::spanning(&by_scenario),
+            by_scenario,
+            seconds: after.seconds.typical,
         }))
     }
 
     /// Whether it gains more than a placement with the speed-up `gain`, by enough to be worth a change.
     #[must_use]
     pub(crate) fn beats(&self, gain: Range) -> bool {
-        self.speedup.typical >= (1.0 + gain.typical) * (1.0 + WORTH_IT)
+        self.speedup.typical >= (1.0 + gain.typical) * (1.0 + MIN_GAIN)
     }
 
     /// Whether its gain alone is worth a change.
     #[must_use]
     pub fn pays(&self) -> bool {
-        self.speedup.typical >= 1.0 + WORTH_IT && self.speedup.min >= 1.0
+        self.speedup.typical >= 1.0 + MIN_GAIN && self.speedup.min >= 1.0
     }
 }
 
@@ -99,9 +104,9 @@ struct Plan {
     /// The home of each page.
     homes: Vec<NodeId>,
     /// The blocks of each array.
-    squares: BTreeMap<ObjectId, Square>,
+    squares: BTreeMap<ObjectId, LatinSquare>,
     /// Pairs of object and region whose loops change.
-    moved: BTreeSet<(ObjectId, RegionId)>,
+    changed_loops: BTreeSet<(ObjectId, RegionId)>,
 }
 
 impl Plan {
@@ -119,20 +124,21 @@ impl Plan {
             ranks,
             homes: base.nodes.clone(),
             squares: BTreeMap::new(),
-            moved: BTreeSet::new(),
+            changed_loops: BTreeSet::new(),
         }
     }
 
     fn object(&mut self, context: &Context<'_>, (id, remedy): (ObjectId, Remedy), divisions: &[Division]) {
-        let dealing: Vec<&Division> = divisions.iter().filter(|d| is_schedulable(d)).collect();
+        let schedulable: Vec<&Division> = divisions.iter().filter(|d| is_schedulable(d)).collect();
         let object = &context.profile.objects[id.index()];
-        let square = Square::of(object, remedy, &dealing, self.nodes.len());
-        for page in dealing[0].pages() {
+        let square = LatinSquare::of(object, remedy, &schedulable, self.nodes.len());
+        for page in schedulable[0].pages() {
             let at = context.histogram.pages[page];
             self.homes[page] = self.nodes[square.home(at, context.histogram.shift)];
         }
         self.squares.insert(id, square);
-        self.moved.extend(dealing.iter().map(|d| (id, d.region)));
+        self.changed_loops
+            .extend(schedulable.iter().map(|d| (id, d.region)));
     }
 
     /// The thread that makes a thread's accesses to items of `node`: the one with the same rank there.
@@ -159,9 +165,9 @@ impl<S: AccessSource> AccessSource for Transformed<'_, S> {
             out.clear();
             for row in rows {
                 match self.plan.squares.get(&row.object) {
-                    Some(square) if self.plan.moved.contains(&(row.object, row.region)) => {
+                    Some(square) if self.plan.changed_loops.contains(&(row.object, row.region)) => {
                         let pages = (0..row.len).map(|i| row.page.offset(i.into()));
-                        pages.for_each(|page| self.deal(square, row, page, &mut out));
+                        pages.for_each(|page| self.divide(square, row, page, &mut out));
                     }
                     _ => out.push(*row),
                 }
@@ -173,7 +179,7 @@ impl<S: AccessSource> AccessSource for Transformed<'_, S> {
 
 impl<S> Transformed<'_, S> {
     /// Divides a row's accesses to one page among the nodes of its items.
-    fn deal(&self, square: &Square, row: &Access, page: PageNumber, out: &mut Vec<Access>) {
+    fn divide(&self, square: &LatinSquare, row: &Access, page: PageNumber, out: &mut Vec<Access>) {
         let mut left = [row.reads, row.writes, row.lines];
         let mut share_left = 1.0;
         for (node, share) in square.owners(page) {

@@ -6,7 +6,7 @@ use nodewise_profile::{BASE_PAGE_SIZE, Observer};
 
 /// The options with which the report was requested.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Asked {
+pub struct ReportOptions {
     /// The folder of the profile, as shown in commands.
     pub profile: String,
     /// The machine, by name or file.
@@ -16,7 +16,7 @@ pub struct Asked {
 }
 
 /// A command that runs the program.
-pub(crate) struct Runs {
+pub(crate) struct ProgramCommand {
     /// The command, word by word.
     pub command: Vec<String>,
     /// The recorded program if only its instrumented build is known. The command then has a placeholder, because one
@@ -25,23 +25,23 @@ pub(crate) struct Runs {
 }
 
 /// Placeholder in the command for a build that the user has not named.
-const STAND_IN: &str = "PROGRAM";
+const PROGRAM_PLACEHOLDER: &str = "PROGRAM";
 
 /// The recorded command with the plain build of the program.
-pub(crate) fn plain_command(context: &Context<'_>, asked: &Asked) -> Runs {
+pub(crate) fn plain_command(context: &Context<'_>, report_options: &ReportOptions) -> ProgramCommand {
     let meta = &context.profile.meta;
     let (mut command, mut instrumented) = (meta.command.clone(), None);
     if let Some(program) = command
         .first_mut()
         .filter(|p| p.rsplit('/').next() != Some("srun"))
     {
-        if let Some(plain) = &asked.plain {
+        if let Some(plain) = &report_options.plain {
             program.clone_from(plain);
         } else if meta.observer == Observer::Instrument {
-            instrumented = Some(std::mem::replace(program, STAND_IN.to_owned()));
+            instrumented = Some(std::mem::replace(program, PROGRAM_PLACEHOLDER.to_owned()));
         }
     }
-    Runs {
+    ProgramCommand {
         command,
         instrumented,
     }
@@ -59,7 +59,7 @@ pub(crate) fn map_and_run(
     policy: &str,
     command: &[String],
     context: &Context<'_>,
-    asked: &Asked,
+    report_options: &ReportOptions,
 ) -> (Option<String>, String) {
     let size = page_size(context);
     let words = |text: &str| text.split(' ').map(str::to_owned).collect::<Vec<_>>();
@@ -78,16 +78,16 @@ pub(crate) fn map_and_run(
         return (None, run(policy.to_owned()));
     }
     let mut map = words("nodewise map");
-    map.extend(Some(&asked.profile).filter(|p| !p.is_empty()).cloned());
-    map.extend(options(context, asked));
+    map.extend(Some(&report_options.profile).filter(|p| !p.is_empty()).cloned());
+    map.extend(options(context, report_options));
     map.extend(["--policy", policy, "-o", "app.map"].map(str::to_owned));
     (Some(shell_line(&map)), run("map:app.map".into()))
 }
 
 /// The options with which the report was requested; the page size only if it is not the default.
-pub(crate) fn options(context: &Context<'_>, asked: &Asked) -> Vec<String> {
+pub(crate) fn options(context: &Context<'_>, report_options: &ReportOptions) -> Vec<String> {
     let all = [
-        ("--machine", Some(asked.machine.clone())),
+        ("--machine", Some(report_options.machine.clone())),
         ("--affinity", Some(context.affinity.name.clone())),
         ("--page-size", page_size(context)),
     ];

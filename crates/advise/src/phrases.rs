@@ -5,7 +5,7 @@ use nodewise_analysis::figures::plural;
 use nodewise_simulation::Range;
 
 /// Largest number of loops with the same pattern that a sentence names.
-const NAMED: usize = 3;
+const MAX_LOOPS_NAMED: usize = 3;
 
 /// The causes of accesses to a few lines.
 pub const FEW_LINES: &str = "waiting for a flag or a lock, or variables that all threads use";
@@ -46,9 +46,9 @@ pub(crate) fn places<'a>(passes: impl Iterator<Item = &'a Pass>) -> String {
         }
     }
     lines.sort_by_key(|at| in_source_order(at));
-    let left = lines.len().saturating_sub(NAMED);
+    let left = lines.len().saturating_sub(MAX_LOOPS_NAMED);
     let more = plural(left, "more line");
-    lines.truncate(NAMED);
+    lines.truncate(MAX_LOOPS_NAMED);
     if left > 0 {
         lines.push(&more);
     }

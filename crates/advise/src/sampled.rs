@@ -12,13 +12,13 @@ use nodewise_placement::Context;
 use nodewise_simulation::{Prediction, Range, Simulation};
 
 /// Name of the policy that repeats the recorded moves, if there were any.
-const REPLAY: &str = "replay";
+const REPLAY_POLICY: &str = "replay";
 /// Smallest difference of local fractions that is mentioned.
-const NOTICEABLE: f64 = 0.05;
+const MIN_LOCAL_DIFFERENCE: f64 = 0.05;
 /// An object with at least this local fraction is left where it is.
-const LOCAL: f64 = 0.8;
+const MIN_LOCAL_FRACTION: f64 = 0.8;
 /// Pages count as owned by one node if at least this share of their samples is from it, by the lower bound.
-const OWNED: f64 = 0.6;
+const MIN_OWNER_SHARE: f64 = 0.6;
 
 /// The verdict from local fractions alone. It is never *leave it alone*: that would need bounds of a few points, which
 /// samples of visits do not give for accesses ([`nodewise_analysis::sampled_share`]).
@@ -28,10 +28,10 @@ pub(crate) fn verdict(context: &Context<'_>, simulation: &Simulation, seen: &Sam
     let chance = |p: &&Prediction| !p.policy.starts_with("random");
     let (moved, fixed): (Vec<&Prediction>, Vec<&Prediction>) = simulation.predictions[1..]
         .iter()
-        .partition(|p| p.policy == REPLAY);
+        .partition(|p| p.policy == REPLAY_POLICY);
     let others = fixed.into_iter().filter(chance);
     let best = others.max_by(|a, b| a.local_fraction.total_cmp(&b.local_fraction));
-    let noticeable = |p: &&Prediction| p.local_fraction >= today.local_fraction + NOTICEABLE;
+    let noticeable = |p: &&Prediction| p.local_fraction >= today.local_fraction + MIN_LOCAL_DIFFERENCE;
     let better = best.filter(noticeable);
     let most = best.map_or(0.0, |b| b.local_fraction).max(today.local_fraction);
     let moved = moved
@@ -150,12 +150,14 @@ pub(crate) fn advice(blame: &Blame, seen: &Sampled) -> String {
 fn to_do(shares: Option<Interval>, local: Interval) -> &'static str {
     match shares {
         None => "Watch it for longer",
-        Some(_) if local.low >= LOCAL => "Leave it alone",
-        Some(_) if local.value >= LOCAL => {
+        Some(_) if local.low >= MIN_LOCAL_FRACTION => "Leave it alone",
+        Some(_) if local.value >= MIN_LOCAL_FRACTION => {
             "by samples it is where it is used; only an exact recording excludes that most of its accesses are remote"
         }
-        Some(e) if e.low >= OWNED => "move its pages to the nodes that use them: `nodewise balance` does",
-        Some(e) if e.high < OWNED => {
+        Some(e) if e.low >= MIN_OWNER_SHARE => {
+            "move its pages to the nodes that use them: `nodewise balance` does"
+        }
+        Some(e) if e.high < MIN_OWNER_SHARE => {
             "leave it where it is: by samples no node uses most of a page, so no home makes most of it local"
         }
         Some(_) => "watch it for longer: its samples leave open whether one node or several use a page",
@@ -173,7 +175,7 @@ mod tests {
             value: 0.9,
             high: 1.0,
         });
-        let says = |low, value| {
+        let advice_for = |low, value| {
             to_do(
                 owned,
                 Interval {
@@ -183,9 +185,9 @@ mod tests {
                 },
             )
         };
-        assert_eq!(says(0.85, 0.99), "Leave it alone");
-        assert!(says(0.5, 0.99).contains("only an exact recording"));
-        assert!(says(0.1, 0.3).starts_with("move its pages"));
+        assert_eq!(advice_for(0.85, 0.99), "Leave it alone");
+        assert!(advice_for(0.5, 0.99).contains("only an exact recording"));
+        assert!(advice_for(0.1, 0.3).starts_with("move its pages"));
     }
 
     #[test]
@@ -195,10 +197,10 @@ mod tests {
             value: 0.5,
             high: 0.8,
         };
-        let says = |low, value, high| to_do(Some(Interval { low, value, high }), half);
-        assert!(says(0.5, 1.0, 1.0).starts_with("watch it for longer"));
-        assert!(says(0.3, 0.5, 0.7).starts_with("watch it for longer"));
-        assert!(says(0.3, 0.4, 0.5).contains("no node uses most of a page"));
-        assert!(says(0.8, 0.9, 1.0).starts_with("move its pages"));
+        let advice_for = |low, value, high| to_do(Some(Interval { low, value, high }), half);
+        assert!(advice_for(0.5, 1.0, 1.0).starts_with("watch it for longer"));
+        assert!(advice_for(0.3, 0.5, 0.7).starts_with("watch it for longer"));
+        assert!(advice_for(0.3, 0.4, 0.5).contains("no node uses most of a page"));
+        assert!(advice_for(0.8, 0.9, 1.0).starts_with("move its pages"));
     }
 }

@@ -12,7 +12,7 @@ use nodewise_profile::{Frame, Object, ObjectKind, Profile, Site};
 use std::fmt::Write;
 
 /// Names that snippets use themselves.
-const TAKEN: [&str; 13] = [
+const RESERVED_NAMES: [&str; 13] = [
     "extents", "distr", "rows", "columns", "planes", "item", "nx", "ny", "nz", "i", "j", "k", "near",
 ];
 /// By dimension: the names of its extent, its index, and its cuts.
@@ -21,7 +21,7 @@ const INDEX: [&str; 3] = ["i", "j", "k"];
 const CUTS: [&str; 3] = ["rows", "columns", "planes"];
 
 /// The names and places that a snippet refers to.
-pub(crate) struct Place {
+pub(crate) struct SnippetNames {
     /// A C name for the object.
     variable: String,
     /// Whether `variable` is a variable of the program; otherwise code that uses it could not be copied.
@@ -37,15 +37,15 @@ pub(crate) struct Place {
     pub used: String,
 }
 
-impl Place {
+impl SnippetNames {
     pub fn new(blame: &Blame, profile: &Profile) -> Self {
         let object = &profile.objects[blame.object.index()];
         let known =
-            |place: Option<&String>, otherwise: &str| place.map_or(otherwise.to_owned(), Clone::clone);
+            |names: Option<&String>, otherwise: &str| names.map_or(otherwise.to_owned(), Clone::clone);
         let name = &variable_name(object);
         let site = profile.site(object.site);
         Self {
-            variable: if is_expression(name) && !TAKEN.contains(&&**name) {
+            variable: if is_expression(name) && !RESERVED_NAMES.contains(&&**name) {
                 name.clone()
             } else {
                 "array".to_owned()
@@ -86,7 +86,7 @@ impl Place {
         )
     }
 
-    /// Code that reverses [`Place::adopt`].
+    /// Code that reverses [`SnippetNames::adopt`].
     fn forget(&self) -> String {
         let Self { variable, .. } = self;
         match (self.is_known, self.kind) {
@@ -155,50 +155,50 @@ const SCHEDULES: &str = "#include <nodewise_schedule.h> /* link with -lnodewise 
 const BIND: &str = "nw_bind_openmp(); /* at the start of main: cuts and policies count on it */\n";
 
 /// Code for a block-exclusive distribution (a Latin square), and for loops that match it.
-pub(crate) fn block_exclusive(place: &Place, blame: &Blame, dimensions: u32) -> String {
-    let dealt = dealt(dimensions);
-    let names: Vec<&str> = dealt.iter().map(|d| CUTS[*d]).collect();
-    let cuts: Vec<String> = dealt
+pub(crate) fn block_exclusive(names: &SnippetNames, blame: &Blame, dimensions: u32) -> String {
+    let distributed = distributed_dimensions(dimensions);
+    let cut_names: Vec<&str> = distributed.iter().map(|d| CUTS[*d]).collect();
+    let cuts: Vec<String> = distributed
         .iter()
         .map(|d| format!("{} = nw_distr_cuts(distr, {d});\n", CUTS[*d]))
         .collect();
     let mut text = format!(
         "{SCHEDULES}static nw_cuts {}; /* at file scope: all functions below use them */\n\n{BIND}\n{}{}nw_distr_free(distr);\n",
-        names.join(", "),
-        square(place, dimensions),
+        cut_names.join(", "),
+        square(names, dimensions),
         cuts.concat(),
     );
-    for &d in &dealt {
+    for &d in &distributed {
         let passes = passes_over(blame, d);
         if !passes.is_empty() {
-            text += &exclusive_loop(place, &passes, d, &dealt);
+            text += &exclusive_loop(names, &passes, d, &distributed);
         }
     }
-    match place.forget() {
+    match names.forget() {
         last if last.is_empty() => text,
         last => text + "\n" + &last,
     }
 }
 
 /// Code for another array that the same loops use.
-pub(crate) fn same_square(place: &Place, dimensions: u32, first: &str) -> String {
+pub(crate) fn same_square(names: &SnippetNames, dimensions: u32, first: &str) -> String {
     format!(
         "{SCHEDULES}{}nw_distr_free(distr); /* with the extents of `{first}` its cuts, and so its loops, are the same */\n{}",
-        square(place, dimensions),
-        place.forget()
+        square(names, dimensions),
+        names.forget()
     )
 }
 
-fn dealt(dimensions: u32) -> Vec<usize> {
+fn distributed_dimensions(dimensions: u32) -> Vec<usize> {
     (0..3).filter(|d| dimensions >> d & 1 == 1).collect()
 }
 
-fn square(place: &Place, dimensions: u32) -> String {
-    let deepest = dealt(dimensions).last().map_or(1, |d| d + 1);
+fn square(names: &SnippetNames, dimensions: u32) -> String {
+    let deepest = distributed_dimensions(dimensions).last().map_or(1, |d| d + 1);
     format!(
         "{}nw_distr *distr = nw_describe({}, nw_block_exclusive({dimensions}));\nnw_distribute(distr);\n",
-        place.adopt(deepest),
-        place.variable
+        names.adopt(deepest),
+        names.variable
     )
 }
 
@@ -225,10 +225,10 @@ fn list(passes: &[&Pass]) -> String {
 }
 
 /// The loops over one dimension, inside blocks of the others.
-fn exclusive_loop(place: &Place, passes: &[&Pass], dimension: usize, dealt: &[usize]) -> String {
-    let Place { variable, .. } = place;
+fn exclusive_loop(names: &SnippetNames, passes: &[&Pass], dimension: usize, distributed: &[usize]) -> String {
+    let SnippetNames { variable, .. } = names;
     let name = passes[0].division.pattern.name();
-    let others: Vec<usize> = dealt.iter().copied().filter(|d| *d != dimension).collect();
+    let others: Vec<usize> = distributed.iter().copied().filter(|d| *d != dimension).collect();
     let down = match passes.iter().any(|p| p.division.inverse) {
         true => "; counting down, parts go from the last to the first",
         false => "",
@@ -264,7 +264,7 @@ fn exclusive_loop(place: &Place, passes: &[&Pass], dimension: usize, dealt: &[us
             "        for (long {i} = {i}_range.begin; {i} < {i}_range.end; {i}++)"
         );
     }
-    let deepest = dealt.last().map_or(1, |d| d + 1);
+    let deepest = distributed.last().map_or(1, |d| d + 1);
     let _ = writeln!(
         text,
         "            ; /* the loop's body for {variable}{} */",
@@ -274,8 +274,8 @@ fn exclusive_loop(place: &Place, passes: &[&Pass], dimension: usize, dealt: &[us
 }
 
 /// Code that binds rows for the ascending loops, and distributes the descending ones in reverse order.
-pub(crate) fn static_inverse(place: &Place, blame: &Blame) -> String {
-    let Place { variable, .. } = place;
+pub(crate) fn static_inverse(names: &SnippetNames, blame: &Blame) -> String {
+    let SnippetNames { variable, .. } = names;
     let passes = |inverse| -> Vec<&Pass> {
         let one = |p: &&Pass| is_schedulable(&p.division) && p.division.inverse == inverse;
         blame.passes.iter().filter(one).collect()
@@ -287,25 +287,25 @@ pub(crate) fn static_inverse(place: &Place, blame: &Blame) -> String {
          #pragma omp parallel\n\
          nw_for_static_inverse (i, 0, nx)\n    \
              ; /* the loop's body for {variable}[nx - 1 - i] */\n{}",
-        place.adopt(1),
+        names.adopt(1),
         list(&passes(false)),
         list(&passes(true)),
-        place.forget()
+        names.forget()
     )
 }
 
 /// The code for one policy of libnodewise.
-pub(crate) fn place(place: &Place, policy: &str, dimensions: usize) -> String {
+pub(crate) fn place(names: &SnippetNames, policy: &str, dimensions: usize) -> String {
     format!(
         "{LIBRARY}{}nw_place({}, {policy});\n{}",
-        place.adopt(dimensions),
-        place.variable,
-        place.forget()
+        names.adopt(dimensions),
+        names.variable,
+        names.forget()
     )
 }
 
 /// Code that binds rows or columns to their threads' nodes.
-pub(crate) fn bind(to: &Place, how: Distribution) -> String {
+pub(crate) fn bind(to: &SnippetNames, how: Distribution) -> String {
     let rows = how == Distribution::BindRows;
     let (unit, dimensions) = if rows { ("NW_ROWS", 1) } else { ("NW_COLUMNS", 2) };
     let library = format!(
@@ -324,7 +324,7 @@ pub(crate) fn bind(to: &Place, how: Distribution) -> String {
 }
 
 /// Code that assigns pages to the nodes in turn.
-pub(crate) fn cyclic(to: &Place, pages: u32) -> String {
+pub(crate) fn cyclic(to: &SnippetNames, pages: u32) -> String {
     format!(
         "{}\n/* or, without the library: */\n{}",
         place(to, &format!("nw_cyclic(NW_PAGES, {pages})"), 1),
@@ -333,8 +333,8 @@ pub(crate) fn cyclic(to: &Place, pages: u32) -> String {
 }
 
 /// Code that makes a copy on each node.
-pub(crate) fn replicate(to: &Place) -> String {
-    let Place {
+pub(crate) fn replicate(to: &SnippetNames) -> String {
+    let SnippetNames {
         variable,
         used,
         touched,
@@ -350,13 +350,13 @@ pub(crate) fn replicate(to: &Place) -> String {
     )
 }
 
-pub(crate) fn parallel_initialisation(place: &Place) -> String {
-    let Place {
+pub(crate) fn parallel_initialisation(names: &SnippetNames) -> String {
+    let SnippetNames {
         variable,
         touched,
         used,
         ..
-    } = place;
+    } = names;
     format!(
         "#pragma omp parallel for schedule(static) /* {touched}; as the loop at {used} */\n\
          for (size_t i = 0; i < nx; i++)\n    {variable}[i] = 0;\n"
@@ -364,8 +364,8 @@ pub(crate) fn parallel_initialisation(place: &Place) -> String {
 }
 
 /// Interleaving by tools that are available everywhere.
-fn interleave(place: &Place) -> String {
-    let Place { variable, kind, .. } = place;
+fn interleave(names: &SnippetNames) -> String {
+    let SnippetNames { variable, kind, .. } = names;
     if *kind == ObjectKind::Heap {
         return format!(
             "{variable} = numa_alloc_interleaved(bytes); /* <numa.h>, -lnuma; instead of malloc; numa_free({variable}, bytes) */\n"

@@ -6,11 +6,11 @@ use nodewise_profile::{Object, PageNumber};
 
 const PAGE: f64 = 4096.0;
 /// Number of points of a page that are examined if it holds several blocks: one per cache line.
-const POINTS: u32 = 64;
+const POINTS_PER_PAGE: u32 = 64;
 
 /// An array cut into blocks. The node index of a block is the sum of its block coordinates modulo the number of nodes.
 #[derive(Clone, Debug)]
-pub(crate) struct Square {
+pub(crate) struct LatinSquare {
     first: PageNumber,
     bytes: f64,
     /// For each dimension that is cut, the bytes after which its blocks repeat: the whole array for the first
@@ -19,7 +19,7 @@ pub(crate) struct Square {
     nodes: usize,
 }
 
-impl Square {
+impl LatinSquare {
     /// The blocks of an array under this remedy, for `nodes` nodes.
     pub fn of(object: &Object, remedy: Remedy, dealing: &[&Division], nodes: usize) -> Self {
         let bytes = object.bytes.max(1) as f64;
@@ -70,11 +70,11 @@ impl Square {
             return vec![(one, 1.0)];
         }
         let mut points = vec![0u32; self.nodes];
-        for point in 0..POINTS {
-            let within = (f64::from(point) + 0.5) / f64::from(POINTS);
+        for point in 0..POINTS_PER_PAGE {
+            let within = (f64::from(point) + 0.5) / f64::from(POINTS_PER_PAGE);
             points[self.at(begin + (end - begin) * within)] += 1;
         }
-        let share = |(node, points): (usize, u32)| (node, f64::from(points) / f64::from(POINTS));
+        let share = |(node, points): (usize, u32)| (node, f64::from(points) / f64::from(POINTS_PER_PAGE));
         points
             .into_iter()
             .enumerate()
@@ -89,8 +89,8 @@ mod tests {
     use super::*;
 
     /// A matrix with rows of `row` bytes, cut for four nodes.
-    fn rows(row: f64) -> Square {
-        Square {
+    fn rows(row: f64) -> LatinSquare {
+        LatinSquare {
             first: PageNumber(10),
             bytes: 1024.0 * row,
             rounds: vec![1024.0 * row, row],

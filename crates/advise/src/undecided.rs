@@ -1,8 +1,9 @@
 //! Verdicts that depend on an uncertain quantity: another plausible value would reverse them. Instead of advice, the
 //! verdict says how to determine the quantity.
 
-use crate::gain::{Opinion, opinions, worth_it};
-use crate::next_command::{Asked, in_words, options, plain_command};
+use crate::gain::{ScenarioOutcome, scenario_outcomes, worth_it};
+use crate::matched::Matched;
+use crate::next_command::{ReportOptions, in_words, options, plain_command};
 use crate::phrases::percent;
 use crate::verdict::{Verdict, VerdictKind};
 use nodewise_input::shell_line;
@@ -11,33 +12,39 @@ use nodewise_simulation::{Range, Simulation, Varied};
 
 /// Why no advice can be given.
 pub(crate) struct Undecided {
-    /// Gain of the best placement, over all scenarios.
+    /// Gain of the best placement, or of matching loops to their data, over all scenarios.
     gain: Range,
+    /// Whether loops can be matched to their data.
+    matching: bool,
     /// The quantities whose values would reverse the advice.
     by: Vec<Varied>,
 }
 
 impl Undecided {
     /// `None` if every scenario gives the same advice. If the typical scenario gains, and another one gains less
-    /// without a loss, placing does no harm; then only quantities that a plain run would determine make the verdict
-    /// undecided.
-    pub fn of(simulation: &Simulation) -> Option<Self> {
-        let opinions = opinions(simulation);
-        let (typical, others) = opinions.split_first()?;
-        let turns =
-            |o: &&Opinion| o.acts != typical.acts && (o.varied.is_known_by_a_plain_run() || !typical.acts);
-        let mut by: Vec<Varied> = others.iter().filter(turns).map(|o| o.varied).collect();
-        if by.is_empty() && typical.acts && worth_it(simulation).is_empty() {
-            by = losing(simulation);
+    /// without a loss, a change does no harm; then only quantities that a plain run would determine make the verdict
+    /// undecided, and for the others [`doubt`] qualifies it.
+    pub fn of(simulation: &Simulation, matched: Option<&Matched>) -> Option<Self> {
+        let scenario_outcomes = scenario_outcomes(simulation, matched.map(|m| &*m.by_scenario));
+        let (typical, others) = scenario_outcomes.split_first()?;
+        let reverses = |o: &&ScenarioOutcome| {
+            o.recommends_change != typical.recommends_change
+                && (o.varied.is_known_by_a_plain_run() || !typical.recommends_change)
+        };
+        let mut by: Vec<Varied> = others.iter().filter(reverses).map(|o| o.varied).collect();
+        let pays = matched.is_some_and(Matched::pays);
+        if by.is_empty() && typical.recommends_change && worth_it(simulation).is_empty() && !pays {
+            by = losing(simulation, matched);
         }
         by.dedup();
-        let all = || opinions.iter().map(|o| o.gain);
+        let all = || scenario_outcomes.iter().map(|o| o.gain);
         let gain = Range::new(
             all().fold(f64::MAX, f64::min),
             typical.gain,
             all().fold(0.0, f64::max),
         );
-        (!by.is_empty()).then_some(Self { gain, by })
+        let matching = matched.is_some();
+        (!by.is_empty()).then_some(Self { gain, matching, by })
     }
 
     /// Whether timing the plain program would decide.
@@ -49,24 +56,32 @@ impl Undecided {
         self,
         context: &Context<'_>,
         simulation: &Simulation,
-        asked: &Asked,
+        report_options: &ReportOptions,
         nothing: impl FnOnce(VerdictKind, String) -> Verdict,
     ) -> Verdict {
         let why: Vec<String> = self.by.iter().map(|v| because(*v, simulation)).collect();
         let sentence = format!(
-            "Undecided: on {} the best placement gains between {} and {}; that depends on {}.",
+            "Undecided: on {} {} gains between {} and {}; that depends on {}.",
             context.machine.name,
+            match self.matching {
+                true => "the best placement, or matching the loops to their data,",
+                false => "the best placement",
+            },
             percent(self.gain.min),
             percent(self.gain.max),
             why.join(", and on ")
         );
-        let runs = plain_command(context, asked);
+        let runs = plain_command(context, report_options);
         let mut tune = ["nodewise", "tune", "--"].map(str::to_owned).to_vec();
         tune.extend(runs.command);
         let (next, then) = match runs.instrumented {
             _ if self.by_plain_run() => (
                 None,
-                Some(time_it(context, asked, simulation.calibration.measured_cost)),
+                Some(time_it(
+                    context,
+                    report_options,
+                    simulation.calibration.measured_cost,
+                )),
             ),
             Some(program) => (None, Some(in_words(&program, &shell_line(&tune)))),
             None => (Some(shell_line(&tune)), None),
@@ -82,7 +97,7 @@ impl Undecided {
 
 /// How to measure the cost of recording; in words, because the path of the plain build is not known. If it was `timed`
 /// already, only a longer run narrows the interval.
-fn time_it(context: &Context<'_>, asked: &Asked, timed: bool) -> String {
+fn time_it(context: &Context<'_>, report_options: &ReportOptions, timed: bool) -> String {
     let record = ["nodewise", "record", "--plain", "PLAIN", "--"].map(str::to_owned);
     let record = shell_line(&[&record[..], &context.profile.meta.command].concat());
     if timed {
@@ -91,8 +106,8 @@ fn time_it(context: &Context<'_>, asked: &Asked, timed: bool) -> String {
         );
     }
     let mut report = ["nodewise", "report"].map(str::to_owned).to_vec();
-    report.extend(Some(&asked.profile).filter(|p| !p.is_empty()).cloned());
-    report.extend(options(context, asked));
+    report.extend(Some(&report_options.profile).filter(|p| !p.is_empty()).cloned());
+    report.extend(options(context, report_options));
     format!(
         "record it with its plain build, which is then timed: {}; or measure the CPU time of a plain run with as many \
          threads, without waiting (OMP_WAIT_POLICY=passive), and add it: {} --plain-cpu 1.5s",
@@ -101,15 +116,39 @@ fn time_it(context: &Context<'_>, asked: &Asked, timed: bool) -> String {
     )
 }
 
-/// The quantities of the scenarios in which the best placement of the typical scenario loses.
-fn losing(simulation: &Simulation) -> Vec<Varied> {
+/// The quantities of the scenarios in which what is best in the typical scenario loses: a placement, or matched loops.
+fn losing(simulation: &Simulation, matched: Option<&Matched>) -> Vec<Varied> {
     let ranked = simulation.ranked();
-    let best = ranked.iter().find(|p| !p.policy.starts_with("random"));
-    let scenarios = best.into_iter().flat_map(|p| &p.by_scenario);
-    let losing = scenarios
-        .zip(&simulation.scenarios)
-        .filter(|(cost, _)| cost.speedup < 1.0);
+    let placement = ranked.iter().find(|p| !p.policy.starts_with("random"));
+    let placement = placement.map(|p| p.by_scenario.iter().map(|cost| cost.speedup).collect());
+    let matched = matched.map(|m| m.by_scenario.clone());
+    let best: Option<Vec<f64>> = [placement, matched]
+        .into_iter()
+        .flatten()
+        .max_by(|a: &Vec<f64>, b| a[0].total_cmp(&b[0]));
+    let scenarios = best.into_iter().flatten().zip(&simulation.scenarios);
+    let losing = scenarios.filter(|(speedup, _)| *speedup < 1.0);
     losing.map(|(_, scenario)| scenario.varied).collect()
+}
+
+/// A sentence for a verdict that recommends a change: another plausible value of some quantity would leave next to
+/// nothing of its gain, without a loss. `None` if no value would.
+pub(crate) fn doubt(simulation: &Simulation, matched: Option<&Matched>) -> Option<String> {
+    let outcomes = scenario_outcomes(simulation, matched.map(|m| &*m.by_scenario));
+    let mut idle: Vec<Varied> = outcomes
+        .iter()
+        .filter(|o| !o.recommends_change)
+        .map(|o| o.varied)
+        .collect();
+    idle.dedup();
+    let why: Vec<String> = idle.iter().map(|v| because(*v, simulation)).collect();
+    let sentence = || {
+        format!(
+            " It may gain next to nothing, without a loss; that depends on {}. Measure before and after.",
+            why.join(", and on ")
+        )
+    };
+    (!why.is_empty()).then(sentence)
 }
 
 /// The quantity with its range, as the reason for an undecided verdict.

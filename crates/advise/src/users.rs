@@ -8,7 +8,7 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 
 /// If one thread first touched at least this share of an object's pages, it placed the object.
-const PLACED_ALONE: f64 = 0.9;
+const MIN_ALONE_SHARE: f64 = 0.9;
 
 /// The code and threads that first touched an object.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -44,7 +44,7 @@ impl FirstTouched {
     /// Whether one thread first touched nearly all pages.
     #[must_use]
     pub fn is_alone(&self) -> bool {
-        self.largest_share >= PLACED_ALONE
+        self.largest_share >= MIN_ALONE_SHARE
     }
 }
 

@@ -6,9 +6,9 @@ use nodewise_machine::NodeId;
 use std::collections::BTreeSet;
 
 /// A conflict is reported if more than this share of the pages is shared; fewer are pages at block borders.
-const WORTH_NAMING: f64 = 0.1;
+const MIN_SHARED_PAGE_SHARE: f64 = 0.1;
 /// Shortest block, in pages, that page placement can separate: one page, with a tolerance for a boundary row.
-const WHOLE: f64 = 0.95;
+const MIN_BLOCK_PAGES: f64 = 0.95;
 
 /// The change that removes the sharing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,10 +68,10 @@ impl Conflict {
         };
         let block_pages =
             matches!(remedy, Remedy::BlockExclusive { .. }).then(|| block_pages(&owned, in_order));
-        if block_pages.is_some_and(|pages| pages < WHOLE) {
+        if block_pages.is_some_and(|pages| pages < MIN_BLOCK_PAGES) {
             remedy = Remedy::None;
         }
-        (share.max(share_in_order) > WORTH_NAMING).then_some(Self {
+        (share.max(share_in_order) > MIN_SHARED_PAGE_SHARE).then_some(Self {
             share,
             share_in_order,
             remedy,
@@ -88,7 +88,7 @@ impl Conflict {
     /// Whether pages are shared under the affinity that [`Conflict::of`] was given.
     #[must_use]
     pub fn shows(&self) -> bool {
-        self.share > WORTH_NAMING
+        self.share > MIN_SHARED_PAGE_SHARE
     }
 }
 
@@ -113,11 +113,11 @@ fn block_pages(divisions: &[&Division], in_order: &Affinity) -> f64 {
 }
 
 fn remedy(divisions: &[&Division]) -> Remedy {
-    let dealt: Option<Vec<usize>> = divisions.iter().map(|d| d.pattern.dimension()).collect();
-    let Some(dealt) = dealt else {
+    let distributed: Option<Vec<usize>> = divisions.iter().map(|d| d.pattern.dimension()).collect();
+    let Some(distributed) = distributed else {
         return Remedy::None;
     };
-    let dimensions = dealt.iter().fold(0, |bits, d| bits | 1 << d);
+    let dimensions = distributed.iter().fold(0, |bits, d| bits | 1 << d);
     if u32::is_power_of_two(dimensions) {
         let both = [true, false].map(|inverse| divisions.iter().any(|d| d.inverse == inverse));
         return if both == [true, true] {

@@ -7,10 +7,10 @@ use crate::Histogram;
 use nodewise_profile::ObjectId;
 
 /// Smallest share of all accesses of a page that is reported.
-const OUTSTANDING: f64 = 0.05;
+const MIN_PAGE_SHARE: f64 = 0.05;
 /// Smallest number of accesses per line of a contended page. A loop over an array makes tens, a thread that waits makes
 /// thousands.
-const A_LINE: u64 = 1000;
+const MIN_ACCESSES_PER_LINE: u64 = 1000;
 
 /// A page on which the accesses of several threads fall into a few cache lines.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -35,13 +35,14 @@ pub fn contended_pages(histogram: &Histogram) -> Vec<ContendedPage> {
             page.entries.iter().map(|e| u64::from(e.lines)).sum::<u64>(),
         );
         let share = accesses as f64 / all.max(1) as f64;
-        let a_line = accesses / lines.max(1);
-        let few = page.entries.len() > 1 && share >= OUTSTANDING && a_line >= A_LINE;
-        few.then_some(ContendedPage {
+        let accesses_per_line = accesses / lines.max(1);
+        let is_contended =
+            page.entries.len() > 1 && share >= MIN_PAGE_SHARE && accesses_per_line >= MIN_ACCESSES_PER_LINE;
+        is_contended.then_some(ContendedPage {
             page: page.index,
             object: page.object,
             share,
-            accesses_a_line: a_line,
+            accesses_a_line: accesses_per_line,
         })
     };
     histogram.iter().filter_map(contended_page).collect()

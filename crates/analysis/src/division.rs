@@ -16,8 +16,9 @@ pub struct Division {
     pub region: RegionId,
     /// How the region's threads divide the object's pages.
     pub pattern: Pattern,
-    /// Number of repetitions of the block sequence: the rows of a matrix that is divided y-wise. 1 if blocks do not
-    /// repeat.
+    /// Number of repetitions of the block sequence between the first and the last page with an owner: the rows that the
+    /// region uses of a matrix divided y-wise. 1 if the sequence does not repeat, and for all patterns but y-wise,
+    /// z-wise, strided and block-exclusive.
     pub repeat: u32,
     /// Whether blocks descend as threads ascend, as in a loop that counts down.
     pub inverse: bool,
@@ -33,7 +34,7 @@ pub struct Division {
     pub threads: usize,
     /// Index in the histogram of the first of `owners`.
     first: usize,
-    /// Owner of each of the object's pages; [`NOBODY`] where there is none.
+    /// Owner of each of the object's pages; [`NO_OWNER`] where there is none.
     owners: Vec<ThreadId>,
     /// Number of pages of the object before the first page with an owner, from there to the last one, and after it.
     /// Includes unused pages, which the histogram lacks.
@@ -43,21 +44,21 @@ pub struct Division {
     doubtful: bool,
 }
 
-const NOBODY: ThreadId = ThreadId(u32::MAX);
+const NO_OWNER: ThreadId = ThreadId(u32::MAX);
 
 /// A region that makes less than this share of an object's accesses does not affect the object's overall pattern.
-const SIGNIFICANT: f64 = 0.05;
+const MIN_SIGNIFICANT_SHARE: f64 = 0.05;
 /// Share of the accesses of all significant regions from which one pattern becomes the object's overall pattern.
-const DOMINANT: f64 = 0.75;
+const MIN_DOMINANT_SHARE: f64 = 0.75;
 /// Tolerance, in pages, of a measured row length.
-const BORDER: f64 = 1.5;
+const ROW_LENGTH_TOLERANCE: f64 = 1.5;
 
 impl Division {
     /// Whether the region affects the object's overall pattern: it has several threads and a significant share of the
     /// accesses.
     #[must_use]
     pub fn is_significant(&self) -> bool {
-        self.share >= SIGNIFICANT && self.pattern != Pattern::OneThread
+        self.share >= MIN_SIGNIFICANT_SHARE && self.pattern != Pattern::OneThread
     }
 
     /// Whether the region is one parallel construct, so that its schedule can be changed.
@@ -108,7 +109,7 @@ impl Division {
     #[must_use]
     pub fn node(&self, page: usize, affinity: &Affinity) -> Option<NodeId> {
         let owner = *self.owners.get(page.checked_sub(self.first)?)?;
-        (owner != NOBODY).then(|| affinity.node(owner))
+        (owner != NO_OWNER).then(|| affinity.node(owner))
     }
 
     /// Mean length of a block in whole pages, rounded: the chunk of a cyclic schedule.
@@ -140,7 +141,7 @@ impl Division {
     fn leaves_out_rows(&self) -> bool {
         let ([before, _, after], row) = (self.extent, self.row());
         // The loop may leave out columns, too.
-        let border = BORDER.max(row / 16.0);
+        let border = ROW_LENGTH_TOLERANCE.max(row / 16.0);
         let whole = |pages: f64| {
             let rows = (pages / row).round();
             rows >= 1.0 && (pages - rows * row).abs() <= border
@@ -195,14 +196,14 @@ fn owners(map: &PageMap, pages: &[PageUse], pattern: Pattern) -> Vec<ThreadId> {
     let last = threads.len() - 1;
     let owner = |page| match is_placed(page, threads.len()) {
         true => threads[((page.place() * threads.len() as f64) as usize).min(last)],
-        false => NOBODY,
+        false => NO_OWNER,
     };
     pages.iter().map(owner).collect()
 }
 
 /// See [`Division::extent`]; in pages of the histogram's size.
 fn extent(object: &Object, (first, owners): (usize, &[ThreadId]), histogram: &Histogram) -> [f64; 3] {
-    let owned = |owner: &ThreadId| *owner != NOBODY;
+    let owned = |owner: &ThreadId| *owner != NO_OWNER;
     let ends = owners.iter().position(owned).zip(owners.iter().rposition(owned));
     let Some((begin, last)) = ends else {
         return [0.0; 3];
@@ -253,8 +254,8 @@ pub(crate) fn divisions(
             divisions.iter_mut().for_each(Division::mark_pooled);
             continue;
         }
-        tell_chunks(divisions, &columns, (bytes, is_exact));
-        tell_nested(divisions);
+        separate_chunks_from_columns(divisions, &columns, (bytes, is_exact));
+        mark_nested(divisions);
     }
     all
 }
@@ -275,7 +276,11 @@ fn is_array(profile: &Profile, object: ObjectId) -> bool {
 /// Decides whether repeated blocks are the columns of a matrix or chunks that a cyclic schedule assigns in turn, which
 /// look alike. They are columns if chunks could not have this length, or if the loop leaves out whole rows; otherwise
 /// they are called strided.
-fn tell_chunks(divisions: &mut [Division], columns: &[(RegionId, u32)], (bytes, is_exact): (u64, bool)) {
+fn separate_chunks_from_columns(
+    divisions: &mut [Division],
+    columns: &[(RegionId, u32)],
+    (bytes, is_exact): (u64, bool),
+) {
     let again = |d: &Division| d.pattern == Pattern::YWise;
     let matrix = |d: &&Division| again(d) && is_matrix(d, bytes);
     let known = divisions
@@ -289,10 +294,10 @@ fn tell_chunks(divisions: &mut [Division], columns: &[(RegionId, u32)], (bytes, 
         let inside = known
             .zip(rows)
             .is_some_and(|(known, rows)| rows.is_multiple_of(known));
-        let elsewhere = columns
+        let columns_elsewhere = columns
             .iter()
             .any(|(region, rows)| *region == division.region && rows.abs_diff(division.repeat) <= 2);
-        if !inside && !elsewhere && !is_matrix(division, bytes) {
+        if !inside && !columns_elsewhere && !is_matrix(division, bytes) {
             division.pattern = Pattern::Strided;
             division.doubtful = !is_exact || whole_rows(division, bytes).is_some();
         }
@@ -327,7 +332,7 @@ fn can_be_chunks(bytes: u64, rows: u64, threads: u64) -> bool {
 }
 
 /// Marks repeated blocks as nested (z-wise) if they repeat at least twice as often as those of another region.
-fn tell_nested(divisions: &mut [Division]) {
+fn mark_nested(divisions: &mut [Division]) {
     let parts = |d: &Division| (d.pattern == Pattern::YWise).then_some(d.repeat);
     let Some(fewest) = divisions.iter().filter_map(parts).min() else {
         return;
@@ -356,7 +361,7 @@ pub(crate) fn pattern_of_all(divisions: &[Division]) -> Option<Pattern> {
     let all: f64 = shares.iter().map(|s| s.2).sum();
     let most = shares.into_iter().max_by(|a, b| a.2.total_cmp(&b.2))?;
     let shared = matches!(most.0, Pattern::Uniform | Pattern::Random);
-    Some(if shared || most.2 >= DOMINANT * all {
+    Some(if shared || most.2 >= MIN_DOMINANT_SHARE * all {
         most.0
     } else {
         Pattern::Uniform

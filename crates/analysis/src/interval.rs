@@ -1,10 +1,10 @@
 //! Confidence intervals of shares.
 
 /// The 97.5 % quantile of the normal distribution: two-sided 95 %.
-pub(crate) const Z: f64 = 1.959_964;
+pub(crate) const Z_975: f64 = 1.959_964;
 
 /// Bounds within this many per cent of the smallest or largest possible value are not worth stating.
-const NOTHING: f64 = 5.0;
+const NEGLIGIBLE_PERCENT: f64 = 5.0;
 
 /// A share with its two-sided 95 % confidence interval.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -22,7 +22,10 @@ impl Interval {
     /// whole number: see `effective_samples`.
     #[must_use]
     pub fn wilson(share: f64, samples: f64) -> Self {
-        let (share, per_sample) = (share.clamp(0.0, 1.0), Z * Z / samples.max(f64::MIN_POSITIVE));
+        let (share, per_sample) = (
+            share.clamp(0.0, 1.0),
+            Z_975 * Z_975 / samples.max(f64::MIN_POSITIVE),
+        );
         let middle = share + per_sample / 2.0;
         let spread = (share * (1.0 - share) * per_sample + per_sample * per_sample / 4.0).sqrt();
         let bound = |x: f64| (x / (1.0 + per_sample)).clamp(0.0, 1.0);
@@ -46,7 +49,10 @@ impl Interval {
     #[must_use]
     pub fn bounds_in_words(self, least: f64) -> Option<String> {
         let (low, high) = ((self.low * 100.0).floor(), (self.high * 100.0).ceil());
-        match (low <= 100.0 * least + NOTHING, high >= 100.0 - NOTHING) {
+        match (
+            low <= 100.0 * least + NEGLIGIBLE_PERCENT,
+            high >= 100.0 - NEGLIGIBLE_PERCENT,
+        ) {
             _ if low >= 100.0 => Some("100 %".to_owned()),
             (true, true) => None,
             (true, false) => Some(format!("at most {high:.0} %")),
@@ -103,22 +109,23 @@ pub(crate) fn effective_samples(mean: f64, variance: f64, most: f64) -> f64 {
 
 /// The variance of the mean of clusters of equal size, increased by Student's t for few clusters. 0 for a single
 /// cluster, which shows no variance.
-pub(crate) fn between(means: &[f64]) -> f64 {
+pub(crate) fn variance_between_clusters(means: &[f64]) -> f64 {
     let clusters = means.len() as f64;
     if means.len() < 2 {
         return 0.0;
     }
     let mean = means.iter().sum::<f64>() / clusters;
     let squares: f64 = means.iter().map(|m| (m - mean).powi(2)).sum();
-    let student = student(clusters - 1.0) / Z;
-    squares / (clusters * (clusters - 1.0)) * student * student
+    let student_t_quantile = student_t_quantile(clusters - 1.0) / Z_975;
+    squares / (clusters * (clusters - 1.0)) * student_t_quantile * student_t_quantile
 }
 
 /// The 97.5 % quantile of Student's t, by the first terms of its expansion about the normal quantile (Fisher and
 /// Cornish 1960). Less than 2 % too small from 4 degrees of freedom on.
-pub(crate) fn student(freedom: f64) -> f64 {
-    Z + (Z.powi(3) + Z) / (4.0 * freedom)
-        + (5.0 * Z.powi(5) + 16.0 * Z.powi(3) + 3.0 * Z) / (96.0 * freedom * freedom)
+pub(crate) fn student_t_quantile(freedom: f64) -> f64 {
+    Z_975
+        + (Z_975.powi(3) + Z_975) / (4.0 * freedom)
+        + (5.0 * Z_975.powi(5) + 16.0 * Z_975.powi(3) + 3.0 * Z_975) / (96.0 * freedom * freedom)
 }
 
 #[cfg(test)]
@@ -145,9 +152,9 @@ mod tests {
     fn students_t_is_as_in_tables() {
         for (freedom, t) in [(4.0, 2.776), (9.0, 2.262), (30.0, 2.042)] {
             assert!(
-                (student(freedom) / t - 1.0).abs() < 0.02,
+                (student_t_quantile(freedom) / t - 1.0).abs() < 0.02,
                 "{freedom}: {}",
-                student(freedom)
+                student_t_quantile(freedom)
             );
         }
     }
@@ -157,13 +164,19 @@ mod tests {
         // The variance of the mean is 0.1 / (5 · 4) = 0.005, so 0.25 / 0.005 samples before the correction by Student's
         // t.
         let means = [0.3, 0.4, 0.5, 0.6, 0.7];
-        let five = effective_samples(0.5, between(&means), 1e9);
+        let five = effective_samples(0.5, variance_between_clusters(&means), 1e9);
         assert!(
-            (five - 0.25 / 0.005 * (Z / student(4.0)).powi(2)).abs() < 1e-9,
+            (five - 0.25 / 0.005 * (Z_975 / student_t_quantile(4.0)).powi(2)).abs() < 1e-9,
             "{five}"
         );
-        assert_eq!(effective_samples(1.0, between(&[1.0; 5]), 20.0), 20.0);
-        assert_eq!(effective_samples(0.5, between(&means), 9.0), 9.0);
+        assert_eq!(
+            effective_samples(1.0, variance_between_clusters(&[1.0; 5]), 20.0),
+            20.0
+        );
+        assert_eq!(
+            effective_samples(0.5, variance_between_clusters(&means), 9.0),
+            9.0
+        );
     }
 
     #[test]

@@ -56,7 +56,7 @@ pub use node_counts::NodeCounts;
 pub use pattern::Pattern;
 pub use region_sums::RegionUse;
 pub use roles::{Assignment, Expected, Roles, SharedCounter, left_to_first_touch, shared_counters, taken};
-pub use sampled::{INTENSITY, Judgement, Sampled, Samples, sampled_share};
+pub use sampled::{MAX_INTENSITY_RATIO, SampleEstimator, Sampled, Samples, sampled_share};
 pub use sharing::{SharingClass, SharingMatrix};
 pub use slices::{SliceVisitor, Slices};
 pub use timeline::{SliceMetrics, Timeline, TimelineBuilder};

@@ -9,63 +9,63 @@ use crate::{Entry, Histogram};
 use std::ops::Range;
 
 /// Buffered additions are merged when they have this part of the sum's cells …
-const SHARE: usize = 8;
+const BUFFER_DIVISOR: usize = 8;
 /// … and at least this many cells.
-const FEW: usize = 1 << 16;
+const MIN_BUFFERED_CELLS: usize = 1 << 16;
 
 /// A running sum of histograms of base pages.
 pub(crate) struct Merger {
-    whole: Histogram,
+    sum: Histogram,
     /// Buffered additions. Each has more than twice as many cells as the next one, except the last.
-    parts: Vec<Histogram>,
-    waiting: usize,
+    buffered: Vec<Histogram>,
+    buffered_cells: usize,
 }
 
 impl Default for Merger {
     fn default() -> Self {
         Self {
-            whole: Histogram::empty(0, 0),
-            parts: Vec::new(),
-            waiting: 0,
+            sum: Histogram::empty(0, 0),
+            buffered: Vec::new(),
+            buffered_cells: 0,
         }
     }
 }
 
 impl Merger {
     pub fn add(&mut self, more: &Histogram) {
-        self.waiting += more.entries.len();
-        match self.parts.last_mut() {
+        self.buffered_cells += more.entries.len();
+        match self.buffered.last_mut() {
             Some(last) if last.pages.last() < more.pages.first() => last.append(more),
             _ => {
-                self.settle(|a, b| a.entries.len() <= 2 * b.entries.len());
-                self.parts.push(more.clone());
+                self.merge_last_while(|a, b| a.entries.len() <= 2 * b.entries.len());
+                self.buffered.push(more.clone());
             }
         }
-        if self.waiting >= FEW.max(self.whole.entries.len() / SHARE) {
-            self.merge_waiting();
+        if self.buffered_cells >= MIN_BUFFERED_CELLS.max(self.sum.entries.len() / BUFFER_DIVISOR) {
+            self.merge_buffered();
         }
     }
 
     pub fn finish(mut self) -> Histogram {
-        self.merge_waiting();
-        self.whole.shrink();
-        self.whole
+        self.merge_buffered();
+        self.sum.shrink();
+        self.sum
     }
 
-    fn merge_waiting(&mut self) {
-        self.settle(|_, _| true);
-        if let Some(all) = self.parts.pop() {
-            self.whole.absorb(&all);
+    fn merge_buffered(&mut self) {
+        self.merge_last_while(|_, _| true);
+        if let Some(all) = self.buffered.pop() {
+            self.sum.absorb(&all);
         }
-        self.waiting = 0;
+        self.buffered_cells = 0;
     }
 
     /// Merges the last two buffered parts as long as `is_due` says so.
-    fn settle(&mut self, is_due: fn(&Histogram, &Histogram) -> bool) {
-        while let [.., a, b] = self.parts.as_slice()
+    fn merge_last_while(&mut self, is_due: fn(&Histogram, &Histogram) -> bool) {
+        while let [.., a, b] = self.buffered.as_slice()
             && is_due(a, b)
-            && let Some(last) = self.parts.pop()
-            && let Some(sum) = self.parts.last_mut()
+            && let Some(last) = self.buffered.pop()
+            && let Some(sum) = self.buffered.last_mut()
         {
             sum.absorb(&last);
         }

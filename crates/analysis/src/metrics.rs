@@ -283,10 +283,13 @@ mod tests {
         assert_eq!(m.page_balance(), 0.0);
         assert_eq!(m.access_balance(), 0.0);
         assert_eq!(m.access_balance_as_printed(), 1.0 - 2.0 / 12.0);
-        let apart = program(&[vec![6, 2], vec![1, 3]], &[0, 1]);
-        assert_eq!(apart.page_balance(), 1.0);
-        assert_eq!(apart.access_balance(), 1.0 - 4.0 / 12.0);
-        assert_eq!(apart.access_balance_as_printed(), m.access_balance_as_printed());
+        let two_nodes = program(&[vec![6, 2], vec![1, 3]], &[0, 1]);
+        assert_eq!(two_nodes.page_balance(), 1.0);
+        assert_eq!(two_nodes.access_balance(), 1.0 - 4.0 / 12.0);
+        assert_eq!(
+            two_nodes.access_balance_as_printed(),
+            m.access_balance_as_printed()
+        );
     }
 
     const NODES: usize = 4;

@@ -17,13 +17,13 @@ use std::f64::consts::TAU;
 use std::rc::Rc;
 
 /// A region that makes a smaller share of an object's accesses gets no map.
-const WORTH_A_MAP: f64 = 0.01;
+const MIN_REGION_SHARE: f64 = 0.01;
 /// Largest number of regions per object that get a map, the busiest ones first. Bounds the memory.
-const MAPS: usize = 16;
+const MAX_MAPS_PER_OBJECT: usize = 16;
 
 /// Tolerance, in threads, at the border of a thread's block: the middle of a page may lie this far outside and still
 /// count as in the block.
-const BORDER: f64 = 0.15;
+const BLOCK_BORDER_TOLERANCE: f64 = 0.15;
 
 /// Accesses to one page in one region.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -31,53 +31,57 @@ pub(crate) struct PageUse {
     pub accesses: f32,
     pub writes: f32,
     pub lines: f32,
-    arrow: [f32; 2],
+    resultant: [f32; 2],
     /// Accesses by the threads to which a static block distribution gives the page, and the sum of their vectors.
     in_block: f32,
-    block_arrow: [f32; 2],
+    in_block_resultant: [f32; 2],
 }
 
 impl PageUse {
     pub fn add(&mut self, direction: [f32; 2], in_block: bool, reads: u64, writes: u64, lines: u64) {
         let accesses = (reads + writes) as f32;
-        let pull = direction.map(|d| d * accesses);
+        let vector = direction.map(|d| d * accesses);
         self.accesses += accesses;
         self.writes += writes as f32;
         self.lines += lines as f32;
-        self.arrow = [self.arrow[0] + pull[0], self.arrow[1] + pull[1]];
+        self.resultant = [self.resultant[0] + vector[0], self.resultant[1] + vector[1]];
         if in_block {
             self.in_block += accesses;
-            self.block_arrow = [self.block_arrow[0] + pull[0], self.block_arrow[1] + pull[1]];
+            self.in_block_resultant = [
+                self.in_block_resultant[0] + vector[0],
+                self.in_block_resultant[1] + vector[1],
+            ];
         }
     }
 
     /// The accesses by the threads to which a static block distribution gives the page, and all other accesses.
-    pub fn peeled(&self) -> [Self; 2] {
-        let part = |accesses: f32, arrow| Self {
+    pub fn split_by_block(&self) -> [Self; 2] {
+        let part = |accesses: f32, resultant| Self {
             accesses,
-            arrow,
+            resultant,
             ..Self::default()
         };
-        let [a, b] = [0, 1].map(|i| self.arrow[i] - self.block_arrow[i]);
+        let [a, b] = [0, 1].map(|i| self.resultant[i] - self.in_block_resultant[i]);
         let rest = self.accesses - self.in_block;
         // Rounding errors of the subtraction are not accesses of any thread.
         let rest = if rest > 1e-3 * self.accesses { rest } else { 0.0 };
-        [part(self.in_block, self.block_arrow), part(rest, [a, b])]
+        [part(self.in_block, self.in_block_resultant), part(rest, [a, b])]
     }
 
     /// The sum of the unit vectors of its accesses.
-    pub fn arrow(&self) -> [f64; 2] {
-        self.arrow.map(f64::from)
+    pub fn resultant(&self) -> [f64; 2] {
+        self.resultant.map(f64::from)
     }
 
     /// Mean resultant length: from 0 (all threads alike) to 1 (one thread).
     pub fn agreement(&self) -> f64 {
-        f64::from(self.arrow[0]).hypot(self.arrow[1].into()) / f64::from(self.accesses.max(f32::MIN_POSITIVE))
+        f64::from(self.resultant[0]).hypot(self.resultant[1].into())
+            / f64::from(self.accesses.max(f32::MIN_POSITIVE))
     }
 
     /// Mean direction as a fraction of the circle, 0 to 1.
     pub fn place(&self) -> f64 {
-        (f64::from(self.arrow[1]).atan2(self.arrow[0].into()) / TAU).rem_euclid(1.0)
+        (f64::from(self.resultant[1]).atan2(self.resultant[0].into()) / TAU).rem_euclid(1.0)
     }
 }
 
@@ -125,7 +129,7 @@ impl RegionThreads {
             .ranks
             .get(thread.index())
             .map_or(f64::INFINITY, |rank| rank + 0.5);
-        (middle - at * self.threads.len() as f64).abs() <= 0.5 + BORDER
+        (middle - at * self.threads.len() as f64).abs() <= 0.5 + BLOCK_BORDER_TOLERANCE
     }
 
     pub fn direction(&self, thread: ThreadId) -> [f32; 2] {
@@ -206,13 +210,18 @@ fn teams(profile: &Profile, sums: &RegionSums) -> BTreeMap<RegionId, Rc<RegionTh
         .collect()
 }
 
-/// The regions that make at least [`WORTH_A_MAP`] of an object's accesses, at most [`MAPS`] of them.
+/// The regions that make at least [`MIN_REGION_SHARE`] of an object's accesses, at most [`MAX_MAPS_PER_OBJECT`] of
+/// them.
 fn regions_worth_a_map(sums: &RegionSums, id: ObjectId, object: &Object) -> Vec<RegionId> {
     let mut regions: Vec<_> = sums.regions(id).map(|(r, cell)| (cell.accesses(), r)).collect();
     let total: u64 = regions.iter().map(|r| r.0).sum();
-    regions.retain(|r| !object.kind.is_private() && r.0 > 0 && r.0 as f64 >= WORTH_A_MAP * total as f64);
+    regions.retain(|r| !object.kind.is_private() && r.0 > 0 && r.0 as f64 >= MIN_REGION_SHARE * total as f64);
     regions.sort_unstable_by_key(|r| std::cmp::Reverse(*r));
-    regions.into_iter().take(MAPS).map(|r| r.1).collect()
+    regions
+        .into_iter()
+        .take(MAX_MAPS_PER_OBJECT)
+        .map(|r| r.1)
+        .collect()
 }
 
 fn empty_map(
@@ -292,7 +301,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn arrows_add_up_whatever_the_slices(accesses in proptest::collection::vec(0u64..1000, 2..20), cut in 0usize..20) {
+        fn resultants_add_up_whatever_the_slices(accesses in proptest::collection::vec(0u64..1000, 2..20), cut in 0usize..20) {
             let team = team(accesses.len() as u32);
             let whole = page(&team, &accesses);
             let mut parts = PageUse::default();

@@ -73,51 +73,51 @@ impl Pattern {
 
 /// Smallest agreement of a page that has a place among the threads. A page used evenly by half of the threads, side by
 /// side, reaches it, and so does one of which one of many threads makes 70 % of the accesses.
-const AGREED: f64 = 0.55;
-/// [`AGREED`] for two threads: one of them makes 70 % of the accesses.
-const AGREED_OF_TWO: f64 = 0.4;
+const MIN_AGREEMENT: f64 = 0.55;
+/// [`MIN_AGREEMENT`] for two threads: one of them makes 70 % of the accesses.
+const MIN_AGREEMENT_OF_TWO: f64 = 0.4;
 /// Smallest share of accesses to pages with a place from which an object counts as divided page by page.
-const MOSTLY: f64 = 0.75;
+const MIN_PLACED_SHARE: f64 = 0.75;
 /// Changes of position by less than this, in threads, are pages at block borders, not steps to another block.
-const STEP: f64 = 0.5;
+const MIN_STEP: f64 = 0.5;
 /// Smallest net progress, as a share of all steps, of an ordered sequence. At 0.8 forward steps outweigh backward ones
 /// nine to one.
-const ORDERED: f64 = 0.8;
+const MIN_NET_PROGRESS: f64 = 0.8;
 /// Smallest agreement of a page that has one owner.
-const ALONE: f64 = 0.97;
+const SINGLE_OWNER_AGREEMENT: f64 = 0.97;
 /// Below this number of accesses per cache line, threads access scattered words rather than sweep the pages.
-const PICKED: f64 = 3.0;
+const MIN_SWEEP_ACCESSES_PER_LINE: f64 = 3.0;
 /// If less than this share of a region's accesses to an object are writes, the object counts as read-only there.
 pub(crate) const HARDLY_WRITTEN: f64 = 0.1;
 /// Smallest agreement, at equal positions within all repetitions, from which repeated blocks have the same owners in
 /// each repetition. A Latin square of N nodes reaches at most sin(π / N) · N / π: 0.64, 0.83, 0.90 for N = 2, 3, 4.
-const SAME_OWNERS: f64 = 0.93;
+const MIN_REPETITION_AGREEMENT: f64 = 0.93;
 /// Largest number of positions within a repetition that are compared. By default there is one for eight pages with a
 /// place, but at least one for each page of a repetition.
-const PLACES: usize = 512;
+const MAX_POSITIONS: usize = 512;
 /// Smallest share of a region's accesses that each of two loops must make, corrected for chance.
-const OWN_LOOP: f64 = 0.15;
+const MIN_LOOP_SHARE: f64 = 0.15;
 /// If the lines of all threads add up to no more than this per page (a page and a half), they cannot all have swept it.
-const LINES_OF_A_PAGE: f64 = 96.0;
+const MAX_DIVIDED_LINES_PER_PAGE: f64 = 96.0;
 /// If the lines of all threads add up to less than this per page (half a page), the threads share a few lines instead
 /// of dividing the page.
-const LINES_OF_A_SPOT: f64 = 32.0;
+const MIN_DIVIDED_LINES_PER_PAGE: f64 = 32.0;
 /// An order proves its cause only if chance produces it at most once in this many cases. Four blocks have 24 orders.
-const TELLING: f64 = 20.0;
+const MIN_ODDS_AGAINST_CHANCE: f64 = 20.0;
 /// Smallest agreement from which the order of blocks is reliable: positions of pages that several threads share may
 /// only seem to descend.
-const OWNED: f64 = 0.9;
+const MIN_ORDER_AGREEMENT: f64 = 0.9;
 /// Number of blocks from which owners that always advance do not do so by chance: (2/3)⁸ < 1/20.
-const STEPS_TELL: f64 = 9.0;
+const MIN_ADVANCING_BLOCKS: f64 = 9.0;
 /// Smallest share of equally long steps between owners in a block-exclusive distribution. A Latin square of four or
 /// more nodes reaches three quarters; chance gives a third.
-const SAME_STEP: f64 = 2.0 / 3.0;
+const MIN_SAME_STEP_SHARE: f64 = 2.0 / 3.0;
 /// Smallest length of a row's first block, relative to the mean block. If rows are traversed back and forth, the first
 /// block has half of the mean length.
-const BEGINS: f64 = 0.75;
+const MIN_FIRST_BLOCK_LENGTH: f64 = 0.75;
 /// Smallest share of the pages that each of two loops must touch. Accesses to neighbouring blocks only touch the pages
 /// at block borders.
-const EVERYWHERE: f64 = 0.6;
+const MIN_TOUCHED_SHARE: f64 = 0.6;
 
 /// The pattern recognised in the pages of one map.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -135,14 +135,18 @@ pub(crate) struct Shape {
 
 /// Whether a page has a place among `threads` threads: its accesses are concentrated on neighbouring ones.
 pub(crate) fn is_placed(page: &PageUse, threads: usize) -> bool {
-    let agreed = if threads == 2 { AGREED_OF_TWO } else { AGREED };
+    let agreed = if threads == 2 {
+        MIN_AGREEMENT_OF_TWO
+    } else {
+        MIN_AGREEMENT
+    };
     page.accesses > 0.0 && page.agreement() >= agreed
 }
 
-/// Indices into the result of [`PageUse::peeled`]: accesses that blocks in thread order explain, and all other
+/// Indices into the result of [`PageUse::split_by_block`]: accesses that blocks in thread order explain, and all other
 /// accesses.
-const BLOCKS: usize = 0;
-const REST: usize = 1;
+const IN_BLOCK: usize = 0;
+const OUTSIDE_BLOCK: usize = 1;
 
 /// The patterns that the loops of a region make in an object: a single one, or x-wise and a second one, each with its
 /// share of the accesses and its pages. `is_loop` says whether the region is one parallel construct: for other code the
@@ -151,43 +155,47 @@ const REST: usize = 1;
 pub(crate) fn recognise(map: &mut PageMap, is_loop: bool) -> Vec<(Shape, f64, Vec<PageUse>)> {
     let threads = map.team.threads.len();
     let pages = std::mem::take(&mut map.pages);
-    let whole = shape_of(&pages, threads, (map.shift, is_loop));
-    let accesses = |part: usize| pages.iter().map(move |p| p.peeled()[part].accesses);
+    let single_shape = shape_of(&pages, threads, (map.shift, is_loop));
+    let accesses = |part: usize| pages.iter().map(move |p| p.split_by_block()[part].accesses);
     let all: f64 = pages.iter().map(|p| f64::from(p.accesses)).sum();
-    let in_blocks = accesses(BLOCKS).map(f64::from).sum::<f64>() / all.max(1.0);
+    let in_blocks = accesses(IN_BLOCK).map(f64::from).sum::<f64>() / all.max(1.0);
     let by_chance = 1.3 / threads as f64;
     // A second loop also accesses some of the same thread's blocks by chance: that part is added to its share.
-    let beneath = (1.0 - in_blocks) / (1.0 - by_chance).max(0.1);
+    let second_loop_share = (1.0 - in_blocks) / (1.0 - by_chance).max(0.1);
     // With two or three threads, accesses outside a thread's block prove no pattern: only one or two other threads can
     // make them. Two loops touch the same pages. A single loop with blocks in another order also has some blocks at the
     // position of their thread, but on pages of their own.
     let touched = |accesses: &mut dyn Iterator<Item = f32>| accesses.filter(|a| *a > 0.0).count() as f64;
-    let everywhere = EVERYWHERE * touched(&mut pages.iter().map(|p| p.accesses));
-    let both = [BLOCKS, REST]
+    let min_touched = MIN_TOUCHED_SHARE * touched(&mut pages.iter().map(|p| p.accesses));
+    let both = [IN_BLOCK, OUTSIDE_BLOCK]
         .into_iter()
-        .all(|part| touched(&mut accesses(part)) >= everywhere);
-    let can_differ = is_loop && is_telling(threads as f64, 1.0) && both;
-    if can_differ && (OWN_LOOP..=1.0 - OWN_LOOP).contains(&beneath) {
-        let part = |part: usize| pages.iter().map(|p| p.peeled()[part]).collect::<Vec<_>>();
-        let rest = part(REST);
+        .all(|part| touched(&mut accesses(part)) >= min_touched);
+    let can_differ = is_loop && is_unlikely_by_chance(threads as f64, 1.0) && both;
+    if can_differ && (MIN_LOOP_SHARE..=1.0 - MIN_LOOP_SHARE).contains(&second_loop_share) {
+        let part = |part: usize| pages.iter().map(|p| p.split_by_block()[part]).collect::<Vec<_>>();
+        let rest = part(OUTSIDE_BLOCK);
         let other = shape_of(&rest, threads, (map.shift, is_loop));
         let differs =
             matches!(other.pattern, Pattern::YWise) || (other.pattern == Pattern::XWise && other.inverse);
         if differs {
             return vec![
-                (shape(Pattern::XWise, 1.0), 1.0 - beneath, part(BLOCKS)),
-                (other, beneath, rest),
+                (
+                    shape(Pattern::XWise, 1.0),
+                    1.0 - second_loop_share,
+                    part(IN_BLOCK),
+                ),
+                (other, second_loop_share, rest),
             ];
         }
     }
-    vec![(whole, 1.0, pages)]
+    vec![(single_shape, 1.0, pages)]
 }
 
 /// Whether chance is an unlikely explanation of blocks that are in the same order `times` times: b blocks have b!
 /// orders.
-fn is_telling(blocks: f64, times: f64) -> bool {
+fn is_unlikely_by_chance(blocks: f64, times: f64) -> bool {
     let orders: f64 = (1..=blocks.round() as u32).map(f64::from).product();
-    orders.powf(times) >= TELLING
+    orders.powf(times) >= MIN_ODDS_AGAINST_CHANCE
 }
 
 fn shape_of(pages: &[PageUse], threads: usize, (shift, is_loop): (u32, bool)) -> Shape {
@@ -202,7 +210,7 @@ fn shape_of(pages: &[PageUse], threads: usize, (shift, is_loop): (u32, bool)) ->
     if threads < 2 {
         return shape(Pattern::OneThread, 1.0);
     }
-    if owned < MOSTLY {
+    if owned < MIN_PLACED_SHARE {
         return shared(&touched, shift);
     }
     let trace = Trace::of(&owners, threads);
@@ -216,7 +224,7 @@ fn shape_of(pages: &[PageUse], threads: usize, (shift, is_loop): (u32, bool)) ->
     let forwards = trace.forwards();
     let rounds = trace.rounds(threads);
     let repeat = rounds.round().max(1.0) as u32;
-    let ordered = forwards >= ORDERED;
+    let ordered = forwards >= MIN_NET_PROGRESS;
     let pattern = match repeat {
         1 if ordered && trace.is_in_order(1) => Pattern::XWise,
         _ if trace.each_once => Pattern::Blocks,
@@ -225,7 +233,9 @@ fn shape_of(pages: &[PageUse], threads: usize, (shift, is_loop): (u32, bool)) ->
         _ => repeated_pattern(&trace, &placed, (agreed, rounds)),
     };
     let inverse = trace.net < 0.0;
-    let counts_down = is_loop && agreed >= OWNED && is_telling(trace.blocks / f64::from(repeat), 1.0);
+    let counts_down = is_loop
+        && agreed >= MIN_ORDER_AGREEMENT
+        && is_unlikely_by_chance(trace.blocks / f64::from(repeat), 1.0);
     let pattern = match pattern {
         Pattern::XWise | Pattern::YWise if inverse && !counts_down => Pattern::Blocks,
         pattern => pattern,
@@ -248,17 +258,17 @@ fn shape_of(pages: &[PageUse], threads: usize, (shift, is_loop): (u32, bool)) ->
 fn repeated_pattern(trace: &Trace, placed: &[(usize, &PageUse)], (agreed, rounds): (f64, f64)) -> Pattern {
     let repeat = rounds.round().max(1.0);
     let a_round = trace.blocks / repeat;
-    if trace.skips(agreed) || same_owners(placed, rounds) < SAME_OWNERS {
+    if trace.skips(agreed) || same_owners(placed, rounds) < MIN_REPETITION_AGREEMENT {
         // Rows with different orders are a Latin square only if chance would not produce so long a sequence that
         // advances. Rows that are not a whole number of pages differ, too, so blocks must have several whole pages.
-        let cut = agreed >= OWNED && placed.len() as f64 / trace.blocks >= 2.0;
-        let square = is_telling(trace.circumference, 1.0) && trace.blocks >= STEPS_TELL;
-        return match cut && square && same_step(placed, trace.circumference) >= SAME_STEP {
+        let cut = agreed >= MIN_ORDER_AGREEMENT && placed.len() as f64 / trace.blocks >= 2.0;
+        let square = is_unlikely_by_chance(trace.circumference, 1.0) && trace.blocks >= MIN_ADVANCING_BLOCKS;
+        return match cut && square && same_step(placed, trace.circumference) >= MIN_SAME_STEP_SHARE {
             true => Pattern::BlockExclusive,
             false => Pattern::Irregular,
         };
     }
-    match trace.is_in_order(repeat as u32) && is_telling(a_round, repeat - 1.0) {
+    match trace.is_in_order(repeat as u32) && is_unlikely_by_chance(a_round, repeat - 1.0) {
         true => Pattern::YWise,
         false => Pattern::Irregular,
     }
@@ -266,8 +276,12 @@ fn repeated_pattern(trace: &Trace, placed: &[(usize, &PageUse)], (agreed, rounds
 
 /// The share of the most frequent step, in threads, among all steps from one owner to the next.
 fn same_step(placed: &[(usize, &PageUse)], circumference: f64) -> f64 {
-    let alone = placed.iter().filter(|p| p.1.agreement() >= ALONE);
-    let mut owners: Vec<u64> = alone.map(|p| (p.1.place() * circumference) as u64).collect();
+    let single_owner_pages = placed
+        .iter()
+        .filter(|p| p.1.agreement() >= SINGLE_OWNER_AGREEMENT);
+    let mut owners: Vec<u64> = single_owner_pages
+        .map(|p| (p.1.place() * circumference) as u64)
+        .collect();
     owners.dedup();
     let mut steps: BTreeMap<u64, usize> = BTreeMap::new();
     for pair in owners.windows(2) {
@@ -283,16 +297,19 @@ fn same_step(placed: &[(usize, &PageUse)], circumference: f64) -> f64 {
 fn same_owners(placed: &[(usize, &PageUse)], rounds: f64) -> f64 {
     let (first, last) = (placed[0].0, placed[placed.len() - 1].0);
     let span = (last - first + 1) as f64;
-    let accesses: f64 = placed.iter().map(|p| p.1.arrow()[0].hypot(p.1.arrow()[1])).sum();
+    let accesses: f64 = placed
+        .iter()
+        .map(|p| p.1.resultant()[0].hypot(p.1.resultant()[1]))
+        .sum();
     let with = |rounds: f64| {
         let part = span / rounds;
-        let mut places = vec![[0.0; 2]; (placed.len() / 8).max(part.ceil() as usize).min(PLACES)];
+        let mut places = vec![[0.0; 2]; (placed.len() / 8).max(part.ceil() as usize).min(MAX_POSITIONS)];
         for (index, page) in placed {
             let within = ((index - first) as f64 / part).fract();
             let bin = (within * places.len() as f64) as usize;
             let sum = &mut places[bin];
-            let arrow = page.arrow();
-            *sum = [sum[0] + arrow[0], sum[1] + arrow[1]];
+            let resultant = page.resultant();
+            *sum = [sum[0] + resultant[0], sum[1] + resultant[1]];
         }
         places.iter().map(|[x, y]| x.hypot(*y)).sum::<f64>() / accesses
     };
@@ -333,10 +350,10 @@ fn shared(touched: &[&PageUse], shift: u32) -> Shape {
     );
     let agreed = sum_agreeing(touched) / accesses.max(1.0);
     let pages = touched.len() as f64 * f64::from(1u32 << shift);
-    let few_lines = lines <= LINES_OF_A_PAGE * pages;
-    let pattern = if accesses < PICKED * lines {
+    let few_lines = lines <= MAX_DIVIDED_LINES_PER_PAGE * pages;
+    let pattern = if accesses < MIN_SWEEP_ACCESSES_PER_LINE * lines {
         Pattern::Random
-    } else if lines < LINES_OF_A_SPOT * pages {
+    } else if lines < MIN_DIVIDED_LINES_PER_PAGE * pages {
         Pattern::Uniform
     } else if few_lines || writes >= HARDLY_WRITTEN * accesses {
         Pattern::ZWise
@@ -384,7 +401,7 @@ impl Trace {
         let mut owners = BTreeSet::from([first as u64]);
         for next in placed.iter().map(place) {
             let step = step(next - stop, circumference);
-            if step.abs() >= STEP {
+            if step.abs() >= MIN_STEP {
                 trace.net += step;
                 trace.total += step.abs();
                 trace.blocks += 1.0;
@@ -392,7 +409,7 @@ impl Trace {
                 stop = next;
             }
             trace.first_block += u64::from(trace.blocks < 2.0);
-            let beyond = if step.abs() >= STEP { 0.0 } else { step };
+            let beyond = if step.abs() >= MIN_STEP { 0.0 } else { step };
             let round = ((first + trace.net + beyond) / circumference).floor();
             *trace.rounds.entry(round as i64).or_default() += 1;
         }
@@ -411,7 +428,7 @@ impl Trace {
         let pages: u64 = self.rounds.values().sum();
         let round = pages as f64 / f64::from(repeat);
         let block = round / self.circumference;
-        let whole: Vec<f64> = self
+        let full_rounds: Vec<f64> = self
             .rounds
             .values()
             .map(|n| *n as f64)
@@ -421,8 +438,9 @@ impl Trace {
         // ends have another length.
         let any_order = self.circumference <= 2.0 && repeat > 1;
         let even = |n: &f64| !any_order || (n - round).abs() <= block / 2.0 + 1.0;
-        let begins = !any_order || self.first_block as f64 >= BEGINS * pages as f64 / self.blocks;
-        whole.len() == repeat as usize && whole.iter().all(even) && begins
+        let begins =
+            !any_order || self.first_block as f64 >= MIN_FIRST_BLOCK_LENGTH * pages as f64 / self.blocks;
+        full_rounds.len() == repeat as usize && full_rounds.iter().all(even) && begins
     }
 
     /// Whether owners advance by several threads at a time although pages have one owner each: the threads in between

@@ -48,14 +48,14 @@ impl Assignment {
 
 /// Threads count as taking parts in order of arrival if matching by number loses more than this share of the accesses
 /// that matching by data explains.
-const LOST: f64 = 0.05;
+const MAX_LOSS_BY_NUMBER: f64 = 0.05;
 /// Smallest agreement beyond chance (Cohen's kappa) from which each part is said to have one thread.
-const AGREED: f64 = 0.5;
+const MIN_KAPPA: f64 = 0.5;
 /// No statement is made if less than this share of the accesses goes to parts.
-const IN_PARTS: f64 = 0.5;
+const MIN_SHARE_IN_PARTS: f64 = 0.5;
 /// No statement is made either if matched threads would by chance make all but this share of the accesses, as where one
 /// thread has nearly all of the work.
-const ENOUGH: f64 = 0.1;
+const MIN_UNEXPLAINED_BY_CHANCE: f64 = 0.1;
 
 /// The threads of other runs, matched with the parts of the recorded one.
 #[derive(Clone, Debug, PartialEq)]
@@ -73,7 +73,7 @@ pub struct Roles {
     /// The share of all accesses that went to parts.
     pub in_parts: f64,
     /// The threads that did each part in each run, by run and part.
-    players: BTreeMap<(u32, u32), Vec<PartShare>>,
+    part_threads: BTreeMap<(u32, u32), Vec<PartShare>>,
     /// Without compared runs: the numbers of the threads that may each have the part of any other of them.
     team: BTreeSet<u32>,
     /// Without compared runs: the code at which each thread of the team takes one number, which may be that of its
@@ -141,7 +141,7 @@ impl Roles {
     /// part. [`Roles::counter`] then names the code, and only another run can confirm it.
     #[must_use]
     pub fn of(profile: &Profile) -> Option<Self> {
-        let dynamic = || is_dealt_dynamically(profile).then(|| Self::dealt_by_chance(profile));
+        let dynamic = || is_dealt_dynamically(profile).then(|| Self::dealt_dynamically(profile));
         match Self::compared(profile).or_else(dynamic) {
             None if profile.taken.is_empty() && !is_dealt_by_number(profile) => {
                 Self::numbered_by_arrival(profile)
@@ -169,7 +169,7 @@ impl Roles {
             by_data: 0.0,
             by_chance: 0.0,
             in_parts: 0.0,
-            players: BTreeMap::new(),
+            part_threads: BTreeMap::new(),
             team: BTreeSet::new(),
             counter: None,
         };
@@ -184,20 +184,23 @@ impl Roles {
         roles.by_number /= seen;
         roles.by_data /= seen;
         roles.by_chance /= seen;
-        if seen == 0.0 || roles.in_parts < IN_PARTS || roles.by_chance > 1.0 - ENOUGH {
+        if seen == 0.0
+            || roles.in_parts < MIN_SHARE_IN_PARTS
+            || roles.by_chance > 1.0 - MIN_UNEXPLAINED_BY_CHANCE
+        {
             return None;
         }
-        let agreed = roles.by_data - roles.by_chance >= AGREED * (1.0 - roles.by_chance);
+        let agreed = roles.by_data - roles.by_chance >= MIN_KAPPA * (1.0 - roles.by_chance);
         roles.assignment = match roles {
             _ if !agreed || is_dealt_dynamically(profile) => Assignment::Dynamic,
-            _ if roles.by_number >= (1.0 - LOST) * roles.by_data => Assignment::Fixed,
+            _ if roles.by_number >= (1.0 - MAX_LOSS_BY_NUMBER) * roles.by_data => Assignment::Fixed,
             _ => Assignment::Arrival,
         };
         Some(roles)
     }
 
     /// Roles if any thread of an OpenMP team may have any part.
-    fn dealt_by_chance(profile: &Profile) -> Self {
+    fn dealt_dynamically(profile: &Profile) -> Self {
         let numbers = thread_numbers(profile).into_iter().zip(&profile.threads);
         let team: BTreeSet<u32> = numbers
             .filter(|(_, thread)| thread.openmp.is_some())
@@ -220,7 +223,7 @@ impl Roles {
             },
             by_chance: share,
             in_parts: 1.0,
-            players: BTreeMap::new(),
+            part_threads: BTreeMap::new(),
             team,
             counter: None,
         }
@@ -244,7 +247,7 @@ impl Roles {
     /// Adds a run. `cells` are part, thread and accesses. Sums are divided only when all runs have been added.
     fn add(&mut self, run: u32, cells: &[(u32, u32, u64)]) {
         let matched = matched(cells);
-        self.by_chance += chance(cells);
+        self.by_chance += accesses_by_chance(cells);
         let mut parts: BTreeMap<u32, f64> = BTreeMap::new();
         for &(part, _, accesses) in cells {
             *parts.entry(part).or_default() += accesses as f64;
@@ -255,7 +258,7 @@ impl Roles {
             self.in_parts += accesses;
             self.by_number += if part == by { accesses } else { 0.0 };
             self.by_data += if part == own { accesses } else { 0.0 };
-            self.players.entry((run, part)).or_default().push(PartShare {
+            self.part_threads.entry((run, part)).or_default().push(PartShare {
                 by,
                 matched: own,
                 share: accesses / parts[&part],
@@ -278,7 +281,7 @@ impl Roles {
     ) -> Expected {
         let touches = first_touches(profile, histogram);
         let by = |on: fn(&PartShare) -> u32, anywhere: bool| {
-            let mut places = Places::new(self, profile, affinity, (on, anywhere));
+            let mut places = PartNodes::new(self, profile, affinity, (on, anywhere));
             let (mut sum, mut local) = (0.0, 0.0);
             for page in histogram.iter().filter(|page| counts(page)) {
                 let touch = touches[page.index].filter(|_| left[page.index]);
@@ -287,7 +290,7 @@ impl Roles {
                     sum += accesses;
                     local += accesses
                         * match touch {
-                            Some(touch) => places.together(entry.thread, touch.thread),
+                            Some(touch) => places.same_node_probability(entry.thread, touch.thread),
                             None => places.on(entry.thread, homes[page.index]),
                         };
                 }
@@ -310,7 +313,7 @@ pub fn left_to_first_touch(
     affinity: &Affinity,
     homes: &[NodeId],
 ) -> Vec<bool> {
-    const NEARLY_ALL: f64 = 0.95;
+    const MIN_FIRST_TOUCH_SHARE: f64 = 0.95;
     let touches = first_touches(profile, histogram);
     let there: Vec<bool> = touches
         .iter()
@@ -325,7 +328,7 @@ pub fn left_to_first_touch(
     }
     let is_left = |object: ObjectId| {
         let (all, at_home) = sums[&object];
-        at_home as f64 >= NEARLY_ALL * all as f64
+        at_home as f64 >= MIN_FIRST_TOUCH_SHARE * all as f64
     };
     histogram
         .iter()
@@ -337,7 +340,7 @@ pub fn left_to_first_touch(
 type Shares = BTreeMap<NodeId, f64>;
 
 /// The nodes on which the parts of the recorded threads are done in each run.
-struct Places {
+struct PartNodes {
     /// The number of each thread of the recorded run, and the node of each number.
     numbers: Vec<u32>,
     nodes: Vec<NodeId>,
@@ -346,11 +349,11 @@ struct Places {
     /// The nodes of a part of the team, if each of the team's threads may have it.
     anywhere: Option<Shares>,
     team: BTreeSet<u32>,
-    /// Cache of [`Places::together`], by pair of threads.
-    together: HashMap<(ThreadId, ThreadId), f64>,
+    /// Cache of [`PartNodes::same_node_probability`], by pair of threads.
+    same_node_probability: HashMap<(ThreadId, ThreadId), f64>,
 }
 
-impl Places {
+impl PartNodes {
     /// Puts each player on the node of the number that `on` returns. Without compared runs, a part of the team is done
     /// by any of its threads if `anywhere` is set, else by the thread with its number.
     fn new(
@@ -366,11 +369,17 @@ impl Places {
         };
         let nodes = affinity.by_number(profile);
         let mut runs: BTreeMap<u32, HashMap<u32, Shares>> = BTreeMap::new();
-        for (&(run, part), players) in &roles.players {
+        for (&(run, part), part_threads) in &roles.part_threads {
             let shares = runs.entry(run).or_default().entry(part).or_default();
-            for player in players {
-                if let Some(node) = nodes.get(on(player) as usize) {
-                    *shares.entry(*node).or_default() += player.share;
+            for part_thread in part_threads {
+                match nodes.get(on(part_thread) as usize) {
+                    Some(node) => *shares.entry(*node).or_default() += part_thread.share,
+                    // The recorded run had fewer threads: this one may be on any node.
+                    None => {
+                        for node in &nodes {
+                            *shares.entry(*node).or_default() += part_thread.share / nodes.len() as f64;
+                        }
+                    }
                 }
             }
         }
@@ -388,7 +397,7 @@ impl Places {
             runs,
             anywhere: (!anywhere.is_empty()).then_some(anywhere),
             team,
-            together: HashMap::new(),
+            same_node_probability: HashMap::new(),
         }
     }
 
@@ -411,12 +420,12 @@ impl Places {
     }
 
     /// The probability that the parts of two threads are done on the same node, mean over the runs.
-    fn together(&mut self, one: ThreadId, other: ThreadId) -> f64 {
+    fn same_node_probability(&mut self, one: ThreadId, other: ThreadId) -> f64 {
         if one == other {
             return 1.0;
         }
         let pair = (one.min(other), one.max(other));
-        if let Some(known) = self.together.get(&pair) {
+        if let Some(known) = self.same_node_probability.get(&pair) {
             return *known;
         }
         let all: BTreeSet<NodeId> = self.nodes.iter().copied().collect();
@@ -425,7 +434,7 @@ impl Places {
             all.iter().map(both).sum::<f64>()
         };
         let share = self.runs.iter().map(in_run).sum::<f64>() / self.runs.len() as f64;
-        self.together.insert(pair, share);
+        self.same_node_probability.insert(pair, share);
         share
     }
 }
@@ -475,7 +484,7 @@ fn matched(cells: &[(u32, u32, u64)]) -> BTreeMap<u32, u32> {
 }
 
 /// The number of accesses that matched threads would make if parts and threads were independent.
-fn chance(cells: &[(u32, u32, u64)]) -> f64 {
+fn accesses_by_chance(cells: &[(u32, u32, u64)]) -> f64 {
     let (mut parts, mut threads): (BTreeMap<u32, f64>, BTreeMap<u32, f64>) = Default::default();
     for &(part, by, accesses) in cells {
         *parts.entry(part).or_default() += accesses as f64;
@@ -533,7 +542,7 @@ pub fn taken(
 ) -> Vec<TakenPart> {
     let keys = keys(profile);
     let sites: Vec<String> = other.sites.iter().map(ToString::to_string).collect();
-    let again: Vec<Option<PageNumber>> = other
+    let first_pages: Vec<Option<PageNumber>> = other
         .objects
         .iter()
         .map(|o| keys.get(&key(o, &sites)).copied())
@@ -549,7 +558,7 @@ pub fn taken(
     let mut sums: BTreeMap<(Option<u32>, u32), u64> = BTreeMap::new();
     for page in others.iter() {
         let object = &other.objects[page.object.index()];
-        let Some(first) = again[page.object.index()] else {
+        let Some(first) = first_pages[page.object.index()] else {
             continue;
         };
         let here = PageNumber(first.0 + page.page.0.saturating_sub(object.first_page.0));
@@ -557,7 +566,7 @@ pub fn taken(
         if waits_there.contains(&page.index) || part.is_some_and(|at| waits_here.contains(&at)) {
             continue;
         }
-        let part = part.and_then(|at| user(&histogram.page(at)));
+        let part = part.and_then(|at| majority_thread(&histogram.page(at)));
         for entry in page.entries {
             let by = numbers[entry.thread.index()];
             *sums.entry((part.map(|thread| parts[thread]), by)).or_default() += entry.accesses();
@@ -574,7 +583,7 @@ pub fn taken(
 }
 
 /// The thread that makes more than half of a page's accesses, if there is one.
-fn user(page: &PageView<'_>) -> Option<usize> {
+fn majority_thread(page: &PageView<'_>) -> Option<usize> {
     let most = page.entries.iter().max_by_key(|e| e.accesses())?;
     (2 * most.accesses() > page.accesses()).then_some(most.thread.index())
 }

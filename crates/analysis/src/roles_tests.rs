@@ -111,6 +111,20 @@ fn neighbours_that_change_places_lose_nothing_where_they_share_a_node() {
     assert_eq!(expected(&found).by_number, 1.0);
 }
 
+/// In the other run a ninth thread has part 0: bound by number it may be on any of the four nodes, of which one is
+/// right.
+#[test]
+fn a_thread_that_the_recorded_run_lacked_may_be_on_any_node() {
+    let (mut profile, histogram, _) = compared(&[parts(5, |t| t)]);
+    for row in profile.taken.iter_mut().filter(|row| row.part == Some(0)) {
+        row.by = THREADS;
+    }
+    let roles = Roles::of(&profile).unwrap();
+    assert_eq!((roles.by_number, roles.by_data), (0.875, 1.0));
+    let Expected { by_number, by_data } = expected(&(profile, histogram, roles));
+    assert_eq!((by_number, by_data), (0.875 + 0.125 / 4.0, 1.0));
+}
+
 #[test]
 fn work_by_chance_is_dynamic_and_a_quarter_of_it_is_local_on_four_nodes() {
     let found = compared(&[run(5, |_, _| 10)]);

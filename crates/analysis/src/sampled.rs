@@ -8,7 +8,8 @@
 //!   upwards, its leave-one-out estimate downwards, so they bound it. Samples are dependent in two ways: neighbouring
 //!   pages are scanned together, and pages sampled at the same time are seen in the same phase of the program. So the
 //!   error is estimated from the variance between blocks of pages and from leaving out one slice at a time.
-//! - **Intensity**: how many *accesses* a sample stands for, which is not observed: see [`INTENSITY`] and `EXCEPTED`.
+//! - **Intensity**: how many *accesses* a sample stands for, which is not observed: see [`MAX_INTENSITY_RATIO`] and
+//!   `UNBOUNDED_INTENSITY_SHARE`.
 
 mod blocks;
 mod estimate;
@@ -17,7 +18,7 @@ use crate::slices::{SliceVisitor, Slices};
 use crate::visitor::read;
 use crate::{Affinity, Histogram, NodeCounts, first_touch};
 use blocks::{Blocks, Count, Scores};
-pub use estimate::{INTENSITY, Sampled, sampled_share};
+pub use estimate::{MAX_INTENSITY_RATIO, Sampled, sampled_share};
 use nodewise_profile::{AccessSource, ObjectId, Profile, SliceId};
 use std::collections::BTreeMap;
 
@@ -43,11 +44,11 @@ impl Samples {
         affinity: &Affinity,
         nodes: usize,
     ) -> Result<Option<Self>, S::Error> {
-        let mut judgement = Judgement::new(profile, histogram, affinity, nodes);
-        let visitors = judgement.iter_mut().map(|j| j as &mut dyn SliceVisitor);
+        let mut estimator = SampleEstimator::new(profile, histogram, affinity, nodes);
+        let visitors = estimator.iter_mut().map(|j| j as &mut dyn SliceVisitor);
         let mut slices = Slices::new(histogram.threads, histogram.shift, visitors.collect());
         read(source, &mut [&mut slices])?;
-        Ok(judgement.map(Judgement::finish))
+        Ok(estimator.map(SampleEstimator::finish))
     }
 
     /// The estimates for an object; defaults if it has no samples.
@@ -58,7 +59,7 @@ impl Samples {
 }
 
 /// Collects the scores of a program's judged pages, for the program and for each object, while slices are visited.
-pub struct Judgement<'a> {
+pub struct SampleEstimator<'a> {
     profile: &'a Profile,
     histogram: &'a Histogram,
     affinity: &'a Affinity,
@@ -72,7 +73,7 @@ pub struct Judgement<'a> {
     at: usize,
 }
 
-impl<'a> Judgement<'a> {
+impl<'a> SampleEstimator<'a> {
     /// For a profile that consists of samples, on a machine with `nodes` nodes; `None` if accesses were counted.
     #[must_use]
     pub fn new(
@@ -135,7 +136,7 @@ impl<'a> Judgement<'a> {
     }
 }
 
-impl SliceVisitor for Judgement<'_> {
+impl SliceVisitor for SampleEstimator<'_> {
     fn part(&mut self, _slice: SliceId, pages: &Histogram) {
         let (mut whole, mut part) = (NodeCounts::new(self.nodes), NodeCounts::new(self.nodes));
         for page in pages.iter() {

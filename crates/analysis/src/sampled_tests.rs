@@ -169,7 +169,9 @@ fn objects() -> impl Strategy<Value = Object> {
             for page in 0..pages {
                 visits[page] = visits[page - page % together].clone();
             }
-            let intensity = (0..nodes).map(|_| INTENSITY.powf(chance.draw())).collect();
+            let intensity = (0..nodes)
+                .map(|_| MAX_INTENSITY_RATIO.powf(chance.draw()))
+                .collect();
             Object {
                 visits,
                 intensity,
@@ -212,8 +214,11 @@ fn hundreds_of_pages_of_one_node_say_much() {
 #[test]
 fn samples_that_are_all_local_do_not_claim_more_than_they_carry() {
     for (samples, unseen) in [(1, 0.0), (12, 0.0), (400, 0.0), (10_000, 0.5), (1_000_000, 0.5)] {
-        let said = sampled_share(1.0, samples, unseen);
-        assert!(said.low <= 0.5 && said.high >= 0.5, "{samples} samples: {said:?}");
+        let interval = sampled_share(1.0, samples, unseen);
+        assert!(
+            interval.low <= 0.5 && interval.high >= 0.5,
+            "{samples} samples: {interval:?}"
+        );
     }
     // Ten thousand samples of all pages do support a claim; none support none.
     assert!(sampled_share(1.0, 100_000, 0.0).low > 0.6);
@@ -227,11 +232,11 @@ proptest! {
     fn the_interval_of_a_share_holds_the_share_of_accesses(
         visits in 0.0f64..=1.0, intensity in -1.0f64..=1.0, samples in 1u64..5000, unseen in 0.0f64..=1.0, others in 0.0f64..=1.0,
     ) {
-        let weight = INTENSITY.powf(intensity);
+        let weight = MAX_INTENSITY_RATIO.powf(intensity);
         let seen = visits * weight / (visits * weight + (1.0 - visits));
         let exact = seen * (1.0 - unseen) + others * unseen;
-        let said = sampled_share(visits, samples, unseen);
-        prop_assert!(said.low - 1e-9 <= exact && exact <= said.high + 1e-9, "{} outside {:?}", exact, said);
+        let interval = sampled_share(visits, samples, unseen);
+        prop_assert!(interval.low - 1e-9 <= exact && exact <= interval.high + 1e-9, "{} outside {:?}", exact, interval);
     }
 
     #[test]
@@ -344,8 +349,8 @@ fn the_interval_holds_the_share_of_phases_that_all_pages_have_in_common() {
             samples: 15 + recording % 20,
             together: pages,
         };
-        let said = object.sampled(&mut chance).shares.unwrap();
-        missed += u32::from(share < said.low || said.high < share);
+        let interval = object.sampled(&mut chance).shares.unwrap();
+        missed += u32::from(share < interval.low || interval.high < share);
     }
     // At 95 %, more than 36 of 400 miss once in 4,000 times.
     assert!(missed <= 36, "{missed} of {RECORDINGS}");

@@ -74,7 +74,7 @@ impl Visitor for Slices<'_> {
 mod tests {
     use super::*;
     use crate::read;
-    use crate::sweep::PART;
+    use crate::sweep::PART_CELLS;
     use nodewise_profile::{InMemory, PageNumber, ThreadId};
 
     /// Records the pages of each part, and the ends of slices.
@@ -97,7 +97,7 @@ mod tests {
         let long = |slice| Access {
             slice: SliceId(slice),
             thread: ThreadId(1),
-            len: 2 * PART as u32 + 700,
+            len: 2 * PART_CELLS as u32 + 700,
             page: PageNumber(100),
             reads: 1,
             ..Access::default()

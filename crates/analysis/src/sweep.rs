@@ -7,7 +7,7 @@ use crate::histogram::{Entry, Histogram, sum_by_thread};
 use nodewise_profile::{Access, PageNumber};
 
 /// Approximate number of cells in a part of a slice: a part stays in the cache while every visitor reads it.
-pub(crate) const PART: usize = 1 << 16;
+pub(crate) const PART_CELLS: usize = 1 << 16;
 
 /// A histogram under construction from rows that ascend by page, handed on in parts.
 pub(crate) struct Sweep {
@@ -49,7 +49,7 @@ impl Sweep {
             let stop = self.active.iter().map(end).fold(limit, u64::min);
             self.gather();
             for page in (self.at..stop).map(PageNumber) {
-                if self.out.entries.len() >= PART && !self.is_within_last(page) {
+                if self.out.entries.len() >= PART_CELLS && !self.is_within_last(page) {
                     self.flush(emit);
                 }
                 self.out.push(page, self.active[0].object, &self.cells);

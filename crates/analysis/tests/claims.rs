@@ -313,10 +313,10 @@ fn two_threads_halves_the_other_way_round_are_explained_in_both_ways() {
     for maker in [Maker::Down, Maker::Shifted(1), Maker::Swapped] {
         let found = divisions(2, &[maker.uses(2, 8)], RegionKind::OpenMp);
         assert_eq!((found[0].pattern, found[0].inverse), (Pattern::Blocks, false));
-        let says = found[0].alternative_causes().expect("two explanations");
+        let causes = found[0].alternative_causes().expect("two explanations");
         assert!(
-            says.contains("counts down") && says.contains("4 threads or more"),
-            "{says}"
+            causes.contains("counts down") && causes.contains("4 threads or more"),
+            "{causes}"
         );
     }
 }

@@ -36,8 +36,8 @@ pub struct Folder {
 }
 
 /// Age up to which an unlocked folder is kept: its owner may not have locked it yet.
-const SETTLED: Duration = Duration::from_secs(60);
-const FOLDERS: &str = "nodewise-run-";
+const UNLOCKED_GRACE: Duration = Duration::from_secs(60);
+const FOLDER_PREFIX: &str = "nodewise-run-";
 
 impl Folder {
     /// Creates the folder in `TMPDIR` if that is set, else in memory, as each placed process creates a file in it.
@@ -60,7 +60,7 @@ impl Folder {
 
     fn below(parent: &Path, plan: &Plan) -> io::Result<Self> {
         remove_abandoned(parent);
-        let name = |n| parent.join(format!("{FOLDERS}{}-{n}", std::process::id()));
+        let name = |n| parent.join(format!("{FOLDER_PREFIX}{}-{n}", std::process::id()));
         // A killed run may have left a folder with the process identifier that this process has now.
         let path = (0..).map(name).find(|path| !path.exists()).unwrap_or_default();
         std::fs::create_dir(&path)?;
@@ -94,11 +94,11 @@ fn remedy(error: &io::Error) -> &'static str {
 fn remove_abandoned(parent: &Path) {
     let old = |entry: &DirEntry| {
         let made = entry.metadata().and_then(|m| m.modified());
-        made.is_ok_and(|made| made.elapsed().is_ok_and(|age| age > SETTLED))
+        made.is_ok_and(|made| made.elapsed().is_ok_and(|age| age > UNLOCKED_GRACE))
     };
     for entry in parent.read_dir().into_iter().flatten().flatten() {
         let name = entry.file_name().to_string_lossy().into_owned();
-        let numbers = name.strip_prefix(FOLDERS).unwrap_or("none");
+        let numbers = name.strip_prefix(FOLDER_PREFIX).unwrap_or("none");
         let ours = numbers.chars().all(|c| c == '-' || c.is_ascii_digit());
         let folder = ours && entry.file_type().is_ok_and(|t| t.is_dir()) && old(&entry);
         if folder && File::open(entry.path()).is_ok_and(|f| lock::try_exclusive(&f).is_ok_and(|free| free)) {

@@ -124,11 +124,11 @@ fn standard_output_is_written_to_or_refused_and_no_file_is_called_a_dash() {
     for line in LINES {
         for file in ["-", "/dev/stdout"] {
             let output = line.run(&folder, file, &profile, "true");
-            let [out, said] =
+            let [out, stderr] =
                 [&output.stdout, &output.stderr].map(|t| String::from_utf8_lossy(t).into_owned());
             assert!(
-                !said.contains("exists already") && !said.contains("folder"),
-                "{}: {said}",
+                !stderr.contains("exists already") && !stderr.contains("folder"),
+                "{}: {stderr}",
                 line.0
             );
             match line.1 {
@@ -136,18 +136,18 @@ fn standard_output_is_written_to_or_refused_and_no_file_is_called_a_dash() {
                 Printed(_) if line.0.starts_with("balance") && output.status.code() == Some(125) => {}
                 Printed(part) => assert!(
                     output.status.success() && out.contains(part),
-                    "{}: {out}{said}",
+                    "{}: {out}{stderr}",
                     line.0
                 ),
                 Refused(why) => {
                     assert!(!output.status.success() && out.is_empty(), "{}", line.0);
                     assert!(
-                        said.contains(why) && said.lines().count() == 1,
-                        "{}: {said}",
+                        stderr.contains(why) && stderr.lines().count() == 1,
+                        "{}: {stderr}",
                         line.0
                     );
                 }
-                Allowed => assert!(said.contains("/nonexistent"), "{}: {said}", line.0),
+                Allowed => assert!(stderr.contains("/nonexistent"), "{}: {stderr}", line.0),
             }
             let left: Vec<_> = folder.read_dir().unwrap().map(|e| e.unwrap().path()).collect();
             assert!(left.is_empty(), "{}: {left:?}", line.0);
@@ -173,16 +173,16 @@ fn what_cannot_be_written_is_said_before_any_work() {
         }
         for (file, why) in files {
             let output = line.run(&folder, file.to_str().unwrap(), "/nonexistent", "/nonexistent");
-            let said = String::from_utf8_lossy(&output.stderr);
+            let stderr = String::from_utf8_lossy(&output.stderr);
             let status = if ["run", "balance", "lab"].contains(&&*line.option().0) {
                 125
             } else {
                 2
             };
-            assert_eq!(output.status.code(), Some(status), "{}: {said}", line.0);
+            assert_eq!(output.status.code(), Some(status), "{}: {stderr}", line.0);
             assert!(
-                said.contains(&why) && said.lines().count() == 1,
-                "{}: {said}",
+                stderr.contains(&why) && stderr.lines().count() == 1,
+                "{}: {stderr}",
                 line.0
             );
         }

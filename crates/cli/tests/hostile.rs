@@ -25,14 +25,14 @@ fn measured(arguments: &[&str], folder: &Path) -> (i32, u64, String) {
         .stdin(Stdio::null())
         .output()
         .unwrap();
-    let (printed, said) = (output.stdout, output.stderr);
+    let (printed, stderr) = (output.stdout, output.stderr);
     let printed = String::from_utf8(printed).unwrap();
     let last = printed.lines().last().unwrap();
     let (status, kib) = last.split_once(' ').unwrap();
     (
         status.parse().unwrap(),
         kib.parse::<u64>().unwrap() >> 10,
-        String::from_utf8(said).unwrap(),
+        String::from_utf8(stderr).unwrap(),
     )
 }
 
@@ -47,17 +47,17 @@ fn a_run_of_pages_beyond_its_object_takes_no_memory() {
         &["top", "--once"],
     ];
     let usual = commands.map(|command| {
-        let (status, peak, said) = measured(command, &sound);
-        assert_eq!(status, 0, "{command:?}: {said}");
+        let (status, peak, stderr) = measured(command, &sound);
+        assert_eq!(status, 0, "{command:?}: {stderr}");
         peak
     });
     for length in [1 << 25, 1 << 26, u32::MAX] {
         let folder = synthetic::beyond("hostile-run", length);
         for (command, usual) in commands.into_iter().zip(usual) {
-            let (status, peak, said) = measured(command, &folder);
-            assert_eq!(status, 2, "{command:?}: {said}");
-            assert_eq!(said.lines().count(), 1, "{command:?}: {said}");
-            assert!(said.contains("damaged: its rows name"), "{command:?}: {said}");
+            let (status, peak, stderr) = measured(command, &folder);
+            assert_eq!(status, 2, "{command:?}: {stderr}");
+            assert_eq!(stderr.lines().count(), 1, "{command:?}: {stderr}");
+            assert!(stderr.contains("damaged: its rows name"), "{command:?}: {stderr}");
             // A valid profile of the same size takes as much; 100 bytes for each page would be more than 3 GiB.
             assert!(peak < usual + 200, "{command:?}: {peak} MiB, usually {usual} MiB");
         }

@@ -128,10 +128,10 @@ fn a_map_for_one_node_says_that_it_was_decided_for_one() {
         .args(["--policy", "locality", "-o", "-"])
         .output()
         .unwrap();
-    let said = text(&output.stderr);
+    let stderr = text(&output.stderr);
     assert!(
-        output.status.success() && said.contains("decided for one node (one)"),
-        "{said}"
+        output.status.success() && stderr.contains("decided for one node (one)"),
+        "{stderr}"
     );
 }
 

@@ -21,7 +21,7 @@ fn refused(line: &str) -> (Option<i32>, String) {
 
 #[test]
 fn the_status_and_the_line_are_those_of_the_command_meant() {
-    for (line, status, said) in [
+    for (line, status, expected) in [
         ("rec --foo", 125, "see nodewise record --help"),
         ("ru --foo -- true", 125, "see nodewise run --help"),
         (
@@ -61,7 +61,7 @@ fn the_status_and_the_line_are_those_of_the_command_meant() {
             (Some(status), 1),
             "{line}: {error}"
         );
-        assert!(error.contains(said), "{line}: {error}");
+        assert!(error.contains(expected), "{line}: {error}");
     }
 }
 
@@ -70,10 +70,10 @@ fn old_names_work_with_shortened_commands_and_say_the_new_one() {
     let profile = synthetic::profile("refusals-renamed").display().to_string();
     let line = format!("simulat {profile} --machine machine-a --polic locality --threads 4,scatter --rest 3");
     let output = nodewise(&line);
-    let said = String::from_utf8(output.stderr).unwrap();
-    assert!(output.status.success(), "{said}");
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.success(), "{stderr}");
     for new in ["--threads 4 --affinity scatter", "--cooldown 3"] {
-        assert!(said.contains(&format!("is written {new} now")), "{said}");
+        assert!(stderr.contains(&format!("is written {new} now")), "{stderr}");
     }
 }
 
@@ -86,12 +86,12 @@ fn a_scan_period_that_cannot_be_set_is_said_by_its_option() {
     let mut command = Command::new(env!("CARGO_BIN_EXE_nodewise"));
     command.args(["balance", "--scan-period", "1s", "--", "true"]);
     let output = command.env("NODEWISE_PRETEND_NODES", "2").output().unwrap();
-    let said = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(output.status.code(), Some(125), "{said}");
-    let last = said.lines().last().unwrap();
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(125), "{stderr}");
+    let last = stderr.lines().last().unwrap();
     assert!(
         last.starts_with("nodewise: --scan-period: the scan period cannot be set: "),
-        "{said}"
+        "{stderr}"
     );
 }
 
@@ -113,16 +113,16 @@ fn names_are_shortened() {
         "run --dry-run --policy Round-Robin -- true",
     ] {
         let output = nodewise(line);
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "{line}: {said}");
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{line}: {stderr}");
     }
     let profile = synthetic::profile("refusals-names").display().to_string();
     let simulate = format!("simulate {profile} --machine nehalem-2s --affinity");
     let [short, full] = ["sca", "scatter"].map(|name| nodewise(&format!("{simulate} {name}")).stdout);
     assert_eq!(short, full);
-    let (status, said) = refused(&format!("{simulate} scater"));
+    let (status, stderr) = refused(&format!("{simulate} scater"));
     assert_eq!(status, Some(2));
-    assert!(said.contains("`scater` (did you mean scatter?)"), "{said}");
+    assert!(stderr.contains("`scater` (did you mean scatter?)"), "{stderr}");
 }
 
 #[test]
@@ -130,8 +130,8 @@ fn times_and_shares_have_units_or_are_plain_numbers() {
     let own = std::process::id();
     for options in ["--seconds 10ms --threshold 0%", "--seconds 0 --threshold 0"] {
         let output = nodewise(&format!("check {options} --pid {own}"));
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "{options}: {said}");
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{options}: {stderr}");
     }
     let profile = synthetic::profile("refusals-times").display().to_string();
     let simulate = format!("simulate {profile} --machine nehalem-2s --json --plain-cpu");

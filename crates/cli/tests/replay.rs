@@ -109,10 +109,10 @@ fn where_threads_were_seen_is_where_they_are() {
         ["replay", "first-touch"].map(|p| policy(&simulated, p)["local_fraction"].as_f64().unwrap());
     assert!((here["moves"]["local_fraction"].as_f64().unwrap() - moved).abs() < 1e-9);
     let sentence = |report: &Value| report["verdict"]["sentence"].as_str().unwrap().to_owned();
-    let said = sentence(&here);
+    let text = sentence(&here);
     assert!(
-        said.starts_with("As its pages moved") && said.contains("under first-touch: "),
-        "{said}"
+        text.starts_with("As its pages moved") && text.contains("under first-touch: "),
+        "{text}"
     );
     // The share of accesses is reported as an interval around the share of samples.
     for (range, share) in [
@@ -123,15 +123,15 @@ fn where_threads_were_seen_is_where_they_are() {
         assert!(low < share && share < high || share == high, "{share} of {range}");
     }
     // If a static placement achieves more, it is recommended instead of page migration.
-    let said = sentence(&report("xeon-x7550", "locality"));
+    let text = sentence(&report("xeon-x7550", "locality"));
     assert!(
-        said.starts_with("By samples") && said.contains("locality"),
-        "{said}"
+        text.starts_with("By samples") && text.contains("locality"),
+        "{text}"
     );
     // Another machine has no such nodes.
-    let elsewhere = report("machine-a", "first-touch");
-    assert_eq!(elsewhere["affinity"]["name"], "sharing-aware");
-    assert!(elsewhere["moves"]["local_fraction"].is_null());
+    let other_machine = report("machine-a", "first-touch");
+    assert_eq!(other_machine["affinity"]["name"], "sharing-aware");
+    assert!(other_machine["moves"]["local_fraction"].is_null());
 }
 
 #[test]
@@ -226,9 +226,9 @@ fn moves_are_shown_of_one_policy_or_as_they_were() {
 #[test]
 fn pages_of_any_size_are_counted_in_base_pages() {
     let profile = synthetic::profile("replay-huge");
-    let asked = ["--page-size", "2M", "--policy", "balance:dominant"];
-    let moves = &json("report", &profile, &asked)["moves"];
-    let simulated = json("simulate", &profile, &asked);
+    let options = ["--page-size", "2M", "--policy", "balance:dominant"];
+    let moves = &json("report", &profile, &options)["moves"];
+    let simulated = json("simulate", &profile, &options);
     let moving = policy(&simulated, "balance:dominant");
     let count = |of: &Value, key: &str| of[key].as_u64().unwrap();
     assert_eq!(count(moves, "ours"), 512 * count(moving, "migrations"));

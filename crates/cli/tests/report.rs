@@ -50,14 +50,14 @@ fn two_profiles_are_compared_in_one_page_and_nowhere_else() {
     let [profile, other] = ["report-against", "report-against-other"].map(synthetic::profile);
     let (page, other) = (profile.join("both.html"), other.to_str().unwrap());
     assert_refused_usage(&report(&profile, &["--against", other]));
-    let asked = [
+    let options = [
         "--machine",
         "xeon-x7550",
         "--force",
         "--html",
         page.to_str().unwrap(),
     ];
-    let with = |against: &str| report(&profile, &[&asked[..], &["--against", against]].concat());
+    let with = |against: &str| report(&profile, &[&options[..], &["--against", against]].concat());
     assert_refused(&with("/no/such/profile"), "/no/such/profile");
     assert!(!page.exists(), "nothing is half-written");
     assert!(with(other).status.success());
@@ -165,7 +165,7 @@ fn the_next_command_makes_the_placement_that_was_reported() {
     let folder = profile.parent().unwrap().join("report-next-maps");
     let _ = std::fs::remove_dir_all(&folder);
     std::fs::create_dir_all(&folder).unwrap();
-    let asked = [
+    let options = [
         "--machine",
         "xeon-x7550",
         "--affinity",
@@ -173,7 +173,7 @@ fn the_next_command_makes_the_placement_that_was_reported() {
         "--page-size",
         "16K",
     ];
-    let next = figure(&profile, &asked, "locality", "next");
+    let next = figure(&profile, &options, "locality", "next");
     let (map, run) = next
         .as_str()
         .expect("a placement pays")
@@ -190,10 +190,10 @@ fn the_next_command_makes_the_placement_that_was_reported() {
     assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
     let policy = format!("map:{}", folder.join("app.map").display());
     for key in ["local_fraction", "access_balance", "page_balance"] {
-        let reported = figure(&profile, &asked, "locality", key);
-        assert_eq!(figure(&profile, &asked, &policy, key), reported, "{key}");
+        let reported = figure(&profile, &options, "locality", key);
+        assert_eq!(figure(&profile, &options, &policy, key), reported, "{key}");
     }
-    let again = figure(&profile, &asked, &policy, "next");
+    let again = figure(&profile, &options, &policy, "next");
     assert!(
         again.as_str().unwrap().starts_with("nodewise run --policy map:"),
         "{again}"

@@ -512,9 +512,9 @@ fn objects_are_told_by_every_process_and_thread_and_nothing_is_placed() {
     assert_eq!(output.status.code(), Some(5), "{output:?}");
     assert_eq!(trace, Trace::default(), "seeing asks nothing of the kernel");
     let objects = seen(&file);
-    let said = String::from_utf8(output.stdout).unwrap();
-    assert_eq!(said.lines().count(), 5);
-    for line in said.lines() {
+    let stdout = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(stdout.lines().count(), 5);
+    for line in stdout.lines() {
         let words: Vec<_> = line.split(' ').collect();
         let page = u64::from_str_radix(words[2], 16).unwrap();
         let found = objects.iter().any(|(process, rule, first, pages, thread)| {

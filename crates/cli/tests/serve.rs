@@ -196,11 +196,11 @@ fn what_cannot_be_read_any_more_stays_as_it_was_and_is_said() {
     let message = events.next("session")["message"].as_str().unwrap().to_owned();
     assert!(message.contains("manifest.json"), "{message}");
     assert_eq!(served.json("p/0/report.json"), before);
-    let mut said = String::new();
+    let mut stderr = String::new();
     BufReader::new(served.standard_error())
-        .read_line(&mut said)
+        .read_line(&mut stderr)
         .unwrap();
-    assert_eq!(said, format!("nodewise: {message}\n"));
+    assert_eq!(stderr, format!("nodewise: {message}\n"));
 }
 
 /// Runs of 2³⁰ pages, in a profile of a few kilobytes.
@@ -237,20 +237,21 @@ fn a_profile_that_asks_for_too_much_leaves_the_one_before_on_show() {
     let mut events = Events::of(&served);
     assert_eq!(events.next("session")["message"], Value::Null);
     hostile(&folder);
-    let says = |events: &mut Events| {
+    let session_message = |events: &mut Events| {
         events.next("session")["message"]
             .as_str()
             .unwrap_or_default()
             .to_owned()
     };
-    let said = std::iter::repeat_with(|| says(&mut events)).find(|m| !m.is_empty());
+    let message = std::iter::repeat_with(|| session_message(&mut events)).find(|m| !m.is_empty());
     assert!(
-        said.unwrap()
+        message
+            .unwrap()
             .contains("that are in no object and that nothing touched first")
     );
     assert_eq!(served.json("p/0/report.json"), before);
     replace(&folder, &good);
-    assert!(std::iter::repeat_with(|| says(&mut events)).any(|m| m.is_empty()));
+    assert!(std::iter::repeat_with(|| session_message(&mut events)).any(|m| m.is_empty()));
     // A table that is an endless device, and one that is a pipe without a writer.
     let table = folder.join("objects.parquet");
     for (program, target) in [("ln", "/dev/zero"), ("mkfifo", "")] {
@@ -265,9 +266,9 @@ fn a_profile_that_asks_for_too_much_leaves_the_one_before_on_show() {
         // The manifest's text changes, but not its content.
         let manifest = std::fs::read_to_string(folder.join("manifest.json")).unwrap();
         std::fs::write(folder.join("manifest.json"), manifest + "\n").unwrap();
-        let said = std::iter::repeat_with(|| says(&mut events)).find(|m| !m.is_empty());
-        let said = said.unwrap();
-        assert!(said.contains("objects.parquet"), "{said}");
+        let message = std::iter::repeat_with(|| session_message(&mut events)).find(|m| !m.is_empty());
+        let message = message.unwrap();
+        assert!(message.contains("objects.parquet"), "{message}");
         assert_eq!(served.json("p/0/report.json"), before);
     }
 }
@@ -313,11 +314,11 @@ fn the_last_of_a_session_is_shown_before_its_page_ends() {
     replace(&folder, &last);
     drop(served.standard_input());
     let ended = std::iter::repeat_with(|| events.next("session")).find(|session| session["live"] == false);
-    let says = format!(
+    let message = format!(
         "the session has ended; nodewise serve {} shows it again",
         folder.display()
     );
-    assert_eq!(ended.unwrap()["message"], says);
+    assert_eq!(ended.unwrap()["message"], message);
     let moves = &report(&last)["moves"];
     assert!(std::iter::repeat_with(|| served.json("p/0/report.json")).any(|r| r["moves"] == *moves));
     assert!(served.process.wait().unwrap().success());
@@ -372,11 +373,11 @@ fn what_cannot_be_served_is_one_line_and_status_2() {
 fn listening_to_others_is_warned_of_and_names_are_still_not_trusted() {
     let folder = synthetic::profile("serve-listen");
     let mut served = Served::start(&folder, &["--listen", "0.0.0.0"]);
-    let mut said = String::new();
+    let mut stderr = String::new();
     BufReader::new(served.standard_error())
-        .read_line(&mut said)
+        .read_line(&mut stderr)
         .unwrap();
-    assert!(said.contains("whoever reaches this host"), "{said}");
+    assert!(stderr.contains("whoever reaches this host"), "{stderr}");
     assert_eq!(served.get("session.json").0, 200);
     let port = served.address.rsplit(':').next().unwrap().to_owned();
     served.address = served.address.replace("127.0.0.1", "localhost");

@@ -138,22 +138,22 @@ fn documents_that_cannot_be_written_are_an_error_in_one_line() {
                 .stderr(Stdio::piped())
                 .output()
                 .unwrap();
-            let said = String::from_utf8_lossy(&output.stderr);
+            let stderr = String::from_utf8_lossy(&output.stderr);
             let status = output.status.code();
             let why = match to {
                 To::Full => "No space left on device",
                 To::Closed => "it is closed",
                 To::NoReader => {
                     // Exit status 1 is that of `doctor` with missing features, or of a refusal.
-                    assert!(matches!(status, Some(0 | 1)), "{how:?}: {status:?}: {said}");
-                    assert!(!said.contains("cannot write"), "{how:?}: {said}");
+                    assert!(matches!(status, Some(0 | 1)), "{how:?}: {status:?}: {stderr}");
+                    assert!(!stderr.contains("cannot write"), "{how:?}: {stderr}");
                     continue;
                 }
             };
-            assert_eq!(status, Some(2), "{to:?}: {how:?}: {said}");
-            assert_eq!(said.lines().count(), 1, "{to:?}: {how:?}: {said}");
+            assert_eq!(status, Some(2), "{to:?}: {how:?}: {stderr}");
+            assert_eq!(stderr.lines().count(), 1, "{to:?}: {how:?}: {stderr}");
             let line = format!("nodewise: cannot write to standard output: {why}");
-            assert!(said.starts_with(&line), "{to:?}: {how:?}: {said}");
+            assert!(stderr.starts_with(&line), "{to:?}: {how:?}: {stderr}");
         }
     }
 }
@@ -172,12 +172,12 @@ fn a_page_is_served_where_its_address_is_told() {
             .stderr(Stdio::piped())
             .output()
             .unwrap();
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.code(), Some(2), "{to:?}: {said}");
-        assert_eq!(said.lines().count(), 1, "{to:?}: {said}");
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{to:?}: {stderr}");
+        assert_eq!(stderr.lines().count(), 1, "{to:?}: {stderr}");
         assert!(
-            said.starts_with("nodewise: cannot write to standard output"),
-            "{said}"
+            stderr.starts_with("nodewise: cannot write to standard output"),
+            "{stderr}"
         );
     }
     for (to, descriptor) in [
@@ -241,14 +241,14 @@ fn what_would_migrate_is_said_or_it_is_an_error() {
             .stderr(Stdio::piped())
             .output()
             .unwrap();
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.code(), Some(2), "{to:?}: {said}");
-        assert_eq!(said.lines().count(), 1, "{to:?}: {said}");
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{to:?}: {stderr}");
+        assert_eq!(stderr.lines().count(), 1, "{to:?}: {stderr}");
         let why = match single {
             true => "this machine has one node",
             false => "cannot write to standard output",
         };
-        assert!(said.contains(why), "{to:?}: {said}");
+        assert!(stderr.contains(why), "{to:?}: {stderr}");
     }
 }
 
@@ -297,17 +297,17 @@ fn hostile_arguments_are_not_echoed_as_they_are() {
                 .arg0("nodewise")
                 .output()
                 .unwrap();
-            let said = String::from_utf8_lossy(&output.stderr);
+            let stderr = String::from_utf8_lossy(&output.stderr);
             assert!(!output.status.success());
-            assert_eq!(said.lines().count(), 1, "{said}");
+            assert_eq!(stderr.lines().count(), 1, "{stderr}");
             assert!(
-                said.len() < 10_000 && !said.contains('\x1b') && !said.contains('\x07'),
-                "{said}"
+                stderr.len() < 10_000 && !stderr.contains('\x1b') && !stderr.contains('\x07'),
+                "{stderr}"
             );
             // clap leaves escape sequences out of the name of a command that does not exist.
             assert!(
-                arguments.len() == 1 || said.contains(least),
-                "{arguments:?}: {said}"
+                arguments.len() == 1 || stderr.contains(least),
+                "{arguments:?}: {stderr}"
             );
         }
     }

@@ -17,9 +17,9 @@ use std::io::ErrorKind;
 use std::time::Duration;
 
 /// Smallest resident memory, bytes, of a process that is checked without being named.
-const SMALLEST: u64 = 16 << 20;
+const MIN_RESIDENT_BYTES: u64 = 16 << 20;
 /// Largest number of processes that are checked without being named: they fit a screen and are read in two seconds.
-const MOST: usize = 12;
+const MAX_PROCESSES: usize = 12;
 
 /// The result of a check. `check --json` serialises it without changes.
 #[derive(Serialize)]
@@ -115,12 +115,12 @@ fn largest(host: &Host, machine: &Machine, watch: Duration) -> anyhow::Result<(V
     let mut sizes: Vec<(u64, u32)> = Vec::new();
     for pid in host.pids()?.into_iter().filter(|pid| *pid != std::process::id()) {
         let Ok(status) = host.status(pid) else { continue };
-        if status.resident >= SMALLEST && (own.uid == 0 || status.uid == own.uid) {
+        if status.resident >= MIN_RESIDENT_BYTES && (own.uid == 0 || status.uid == own.uid) {
             sizes.push((status.resident, pid));
         }
     }
     sizes.sort_unstable_by(|a, b| b.cmp(a));
-    let pids: Vec<u32> = sizes.iter().take(MOST).map(|(_, pid)| *pid).collect();
+    let pids: Vec<u32> = sizes.iter().take(MAX_PROCESSES).map(|(_, pid)| *pid).collect();
     let found = observe(host, machine, &pids, watch);
     let denied = |e: &ReadError| e.kind() == ErrorKind::PermissionDenied;
     let unreadable = found.iter().filter(|f| f.as_ref().is_err_and(denied)).count();

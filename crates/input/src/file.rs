@@ -8,11 +8,11 @@ use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::Path;
 
 /// Size of the largest text file that is read (maps, machine files, manifests), bytes.
-pub const TEXT: u64 = 64 << 20;
+pub const MAX_TEXT_BYTES: u64 = 64 << 20;
 
 /// Paths of this process's own descriptors, which a shell uses for `<(…)` and users for `-`. They may be pipes, because
 /// the other end is already open.
-const OWN: [&str; 3] = ["/dev/fd/", "/dev/stdin", "/proc/self/fd/"];
+const DESCRIPTOR_PATHS: [&str; 3] = ["/dev/fd/", "/dev/stdin", "/proc/self/fd/"];
 
 /// Opens a regular file, or a path of one of this process's own descriptors; symbolic links are followed. Does not
 /// block on other pipes or on devices.
@@ -22,7 +22,7 @@ const OWN: [&str; 3] = ["/dev/fd/", "/dev/stdin", "/proc/self/fd/"];
 pub fn open(path: &Path) -> Result<File> {
     let own = path
         .to_str()
-        .is_some_and(|p| OWN.iter().any(|own| p.starts_with(own)));
+        .is_some_and(|p| DESCRIPTOR_PATHS.iter().any(|own| p.starts_with(own)));
     if own {
         return File::open(path);
     }
@@ -67,12 +67,13 @@ pub fn bytes(path: &Path, most: u64) -> Result<Vec<u8>> {
     Ok(all)
 }
 
-/// The content of a text file of at most [`TEXT`] bytes.
+/// The content of a text file of at most [`MAX_TEXT_BYTES`] bytes.
 ///
 /// # Errors
 /// As [`bytes`]; `InvalidData` if the content is not UTF-8.
 pub fn text(path: &Path) -> Result<String> {
-    String::from_utf8(bytes(path, TEXT)?).map_err(|_| Error::new(ErrorKind::InvalidData, "it is not text"))
+    String::from_utf8(bytes(path, MAX_TEXT_BYTES)?)
+        .map_err(|_| Error::new(ErrorKind::InvalidData, "it is not text"))
 }
 
 #[cfg(test)]

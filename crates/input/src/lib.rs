@@ -13,6 +13,6 @@ mod file;
 mod names;
 mod quote;
 
-pub use file::{TEXT, bytes, open, text};
+pub use file::{MAX_TEXT_BYTES, bytes, open, text};
 pub use names::resolve;
 pub use quote::{one_line, quoted, reorders, shell_line, shell_word};

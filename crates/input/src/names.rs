@@ -1,6 +1,6 @@
 //! Resolves names that users type.
 
-/// The known name that `asked` stands for: the one that is equal except for case, or the only one that begins with it.
+/// The known name that `given` stands for: the one that is equal except for case, or the only one that begins with it.
 ///
 /// ```
 /// # use nodewise_input::resolve;
@@ -10,22 +10,22 @@
 /// assert_eq!(resolve("balanec", known.into_iter()), Err(" (did you mean balance?)".into()));
 /// ```
 /// # Errors
-/// There is no such name, or several begin with `asked`. The error is a suffix for a message: ` (did you mean NAME?)`
+/// There is no such name, or several begin with `given`. The error is a suffix for a message: ` (did you mean NAME?)`
 /// if a similar name is known, else empty.
-pub fn resolve<'a>(asked: &str, known: impl Iterator<Item = &'a str> + Clone) -> Result<&'a str, String> {
-    if let Some(same) = known.clone().find(|name| name.eq_ignore_ascii_case(asked)) {
+pub fn resolve<'a>(given: &str, known: impl Iterator<Item = &'a str> + Clone) -> Result<&'a str, String> {
+    if let Some(same) = known.clone().find(|name| name.eq_ignore_ascii_case(given)) {
         return Ok(same);
     }
     let begins = |name: &&str| {
-        let head = name.get(..asked.len());
-        !asked.is_empty() && head.is_some_and(|head| head.eq_ignore_ascii_case(asked))
+        let head = name.get(..given.len());
+        !given.is_empty() && head.is_some_and(|head| head.eq_ignore_ascii_case(given))
     };
     let mut begun = known.clone().filter(begins);
     if let (Some(only), None) = (begun.next(), begun.next()) {
         return Ok(only);
     }
-    let asked = asked.to_ascii_lowercase();
-    let distance = |name: &&str| strsim::damerau_levenshtein(&asked, &name.to_ascii_lowercase());
+    let given = given.to_ascii_lowercase();
+    let distance = |name: &&str| strsim::damerau_levenshtein(&given, &name.to_ascii_lowercase());
     let nearest = known.min_by_key(distance);
     let near = nearest.filter(|name| distance(name) <= name.len() / 2);
     Err(near.map_or(String::new(), |name| format!(" (did you mean {name}?)")))
@@ -37,7 +37,7 @@ mod tests {
 
     #[test]
     fn case_and_the_rest_of_a_name_may_be_left_out_but_not_guessed() {
-        let of = |asked| resolve(asked, ["locality", "local-first", "Interleave"].into_iter());
+        let of = |given| resolve(given, ["locality", "local-first", "Interleave"].into_iter());
         assert_eq!(of("LOCALITY"), Ok("locality"));
         assert_eq!(of("inter"), Ok("Interleave"));
         assert_eq!(of("locali"), Ok("locality"));

@@ -4,21 +4,21 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 
 /// Largest number of characters of a name that are shown.
-const NAME: usize = 80;
+const MAX_NAME_LENGTH: usize = 80;
 /// Largest number of characters of a message that are shown, in case it contains a very long argument.
-const MESSAGE: usize = 2000;
+const MAX_MESSAGE_LENGTH: usize = 2000;
 
 /// A name or value from a file or an argument, in backquotes, shortened and escaped.
 #[must_use]
 pub fn quoted(text: &str) -> String {
-    format!("`{}`", shown(text, NAME))
+    format!("`{}`", shown(text, MAX_NAME_LENGTH))
 }
 
 /// Text of any origin as one line that is safe to print: line breaks become spaces, other control characters are
 /// escaped, and the middle of a very long text is omitted.
 #[must_use]
 pub fn one_line(text: &str) -> String {
-    shown(text, MESSAGE)
+    shown(text, MAX_MESSAGE_LENGTH)
 }
 
 /// A command line to copy, with words quoted where a shell needs it.
@@ -86,8 +86,8 @@ mod tests {
             line.starts_with("begin") && line.ends_with("end"),
             "both ends stay"
         );
-        assert!(line.contains("[1046584 characters]") && line.chars().count() < MESSAGE + 40);
-        assert!(quoted(&long).chars().count() < NAME + 40);
+        assert!(line.contains("[1046584 characters]") && line.chars().count() < MAX_MESSAGE_LENGTH + 40);
+        assert!(quoted(&long).chars().count() < MAX_NAME_LENGTH + 40);
         assert_eq!(quoted("mixed:0.9"), "`mixed:0.9`");
     }
 

@@ -2,27 +2,27 @@
 
 use crate::calibration::Calibration;
 use crate::owners::{Owner, Owners};
-use crate::rows::Seen;
-use crate::{GuestRun, PageSeen, SliceSeen};
+use crate::rows::CountedPage;
+use crate::{GuestPage, GuestRun, GuestSlice};
 use std::collections::{BTreeMap, HashMap};
 
 /// The nodes of frames and of virtual CPUs, which are needed to interpret rows.
-pub(crate) struct Places<'a> {
+pub(crate) struct NodeMaps<'a> {
     pub nodes: usize,
     pub frames: &'a Calibration,
     /// The node of each virtual CPU.
     pub cpus: &'a HashMap<u32, usize>,
 }
 
-impl Places<'_> {
+impl NodeMaps<'_> {
     /// The nodes of the CPU and of the memory; `None` if either is unknown.
-    fn nodes_of(&self, at: &Seen) -> Option<(usize, usize)> {
+    fn nodes_of(&self, at: &CountedPage) -> Option<(usize, usize)> {
         let reader = *self.cpus.get(&at.vcpu)?;
         let memory = self.frames.node(at.frame)?;
         (reader < self.nodes && memory < self.nodes).then_some((reader, memory))
     }
 
-    fn matrix<'s>(&self, seen: impl Iterator<Item = &'s Seen>) -> Vec<Vec<u64>> {
+    fn matrix<'s>(&self, seen: impl Iterator<Item = &'s CountedPage>) -> Vec<Vec<u64>> {
         let mut all = vec![vec![0; self.nodes]; self.nodes];
         for at in seen {
             if let Some((reader, memory)) = self.nodes_of(at) {
@@ -33,33 +33,33 @@ impl Places<'_> {
     }
 }
 
-/// Adds the counts of `seen` to a run's result. `said` is the text in which the guest's processes reported their
+/// Adds the counts of `seen` to a run's result. `object_log` is the text in which the guest's processes reported their
 /// objects; without objects, accesses to all pages count. `slices` are the end of each slice in nanoseconds, and what
 /// was counted in it.
 pub(crate) fn attribute(
     outcome: &mut GuestRun,
-    said: &str,
-    seen: &[Seen],
-    slices: &[(u64, &Vec<Seen>)],
-    places: &Places<'_>,
+    object_log: &str,
+    seen: &[CountedPage],
+    slices: &[(u64, &Vec<CountedPage>)],
+    node_maps: &NodeMaps<'_>,
 ) {
-    let empty = vec![vec![0; places.nodes]; places.nodes];
-    let (objects, owners) = Owners::read(said);
+    let empty = vec![vec![0; node_maps.nodes]; node_maps.nodes];
+    let (objects, owners) = Owners::read(object_log);
     outcome.objects = objects;
     for object in &mut outcome.objects {
         object.accesses.clone_from(&empty);
     }
     outcome.over_objects = !outcome.objects.is_empty();
     outcome.accesses.clone_from(&empty);
-    outcome.elsewhere = empty;
-    let mut pages = Pages::new(places.nodes);
+    outcome.other_accesses = empty;
+    let mut pages = PageAccumulator::new(node_maps.nodes);
     let (mut lost, mut doubtful) = (0, 0);
     for at in seen {
-        let Some((reader, memory)) = places.nodes_of(at) else {
+        let Some((reader, memory)) = node_maps.nodes_of(at) else {
             lost += at.accesses;
             continue;
         };
-        let object = match owners.of(at.page, places.frames.kernel(at.frame)) {
+        let object = match owners.of(at.page, node_maps.frames.kernel(at.frame)) {
             Owner::Object(object) => Some(object),
             Owner::OneOfSeveral(last) => {
                 doubtful += at.accesses;
@@ -69,7 +69,7 @@ pub(crate) fn attribute(
         };
         pages.add(at, object, reader, memory);
         if outcome.over_objects && object.is_none() {
-            outcome.elsewhere[reader][memory] += at.accesses;
+            outcome.other_accesses[reader][memory] += at.accesses;
             continue;
         }
         outcome.accesses[reader][memory] += at.accesses;
@@ -78,16 +78,17 @@ pub(crate) fn attribute(
         }
     }
     let over_objects = outcome.over_objects;
-    let counts =
-        |at: &Seen| !over_objects || owners.of(at.page, places.frames.kernel(at.frame)) != Owner::NoObject;
-    let slice = |(end_ns, seen): &(u64, &Vec<Seen>)| SliceSeen {
+    let counts = |at: &CountedPage| {
+        !over_objects || owners.of(at.page, node_maps.frames.kernel(at.frame)) != Owner::NoObject
+    };
+    let slice = |(end_ns, seen): &(u64, &Vec<CountedPage>)| GuestSlice {
         end_ns: *end_ns,
-        accesses: places.matrix(seen.iter().filter(|at| counts(at))),
+        accesses: node_maps.matrix(seen.iter().filter(|at| counts(at))),
     };
     outcome.slices = slices.iter().map(slice).collect();
     outcome.page_list = pages.list();
-    outcome.pages = vec![0; places.nodes];
-    let counted = |p: &&PageSeen| p.object.is_some() || !outcome.over_objects;
+    outcome.pages = vec![0; node_maps.nodes];
+    let counted = |p: &&GuestPage| p.object.is_some() || !outcome.over_objects;
     for page in outcome.page_list.iter().filter(counted) {
         outcome.pages[page.home] += 1;
     }
@@ -109,22 +110,22 @@ pub(crate) fn attribute(
 }
 
 /// Collects the accessed pages.
-struct Pages {
+struct PageAccumulator {
     nodes: usize,
     /// By page and object, because several processes may have pages of the same number; each with the order of its last
     /// access.
-    seen: BTreeMap<(u64, Option<usize>), (u64, PageSeen)>,
+    seen: BTreeMap<(u64, Option<usize>), (u64, GuestPage)>,
 }
 
-impl Pages {
+impl PageAccumulator {
     fn new(nodes: usize) -> Self {
         let seen = BTreeMap::new();
         Self { nodes, seen }
     }
 
-    fn add(&mut self, at: &Seen, object: Option<usize>, reader: usize, memory: usize) {
+    fn add(&mut self, at: &CountedPage, object: Option<usize>, reader: usize, memory: usize) {
         let (last, page) = self.seen.entry((at.page, object)).or_insert_with(|| {
-            let page = PageSeen {
+            let page = GuestPage {
                 page: at.page,
                 object,
                 home: memory,
@@ -138,7 +139,7 @@ impl Pages {
         }
     }
 
-    fn list(self) -> Vec<PageSeen> {
+    fn list(self) -> Vec<GuestPage> {
         self.seen.into_values().map(|(_, page)| page).collect()
     }
 }
@@ -167,21 +168,21 @@ mod tests {
         (Calibration::learn(&segments, &samples).unwrap(), cpus)
     }
 
-    fn counted(objects: &str, seen: &[Seen]) -> GuestRun {
+    fn counted(objects: &str, seen: &[CountedPage]) -> GuestRun {
         let (frames, cpus) = calibrated(4);
-        let places = Places {
+        let node_maps = NodeMaps {
             nodes: 4,
             frames: &frames,
             cpus: &cpus,
         };
         let mut outcome = GuestRun::default();
-        attribute(&mut outcome, objects, seen, &[(5, &seen.to_vec())], &places);
+        attribute(&mut outcome, objects, seen, &[(5, &seen.to_vec())], &node_maps);
         assert_eq!(outcome.slices[0].accesses, outcome.accesses);
         outcome
     }
 
-    fn seen(vcpu: u32, page: u64, frame: u64, accesses: u64, last: u64) -> Seen {
-        Seen {
+    fn seen(vcpu: u32, page: u64, frame: u64, accesses: u64, last: u64) -> CountedPage {
+        CountedPage {
             vcpu,
             page,
             frame,
@@ -201,7 +202,7 @@ mod tests {
         assert_eq!(outcome.objects.len(), 1, "a cut line is none");
         assert_eq!(outcome.objects[0].rule, Some(3));
         assert_eq!((outcome.accesses[0][0], outcome.accesses[1][1]), (7, 5));
-        assert_eq!(outcome.elsewhere[2][0], 3);
+        assert_eq!(outcome.other_accesses[2][0], 3);
         assert_eq!(outcome.pages, [0, 1, 0, 0]);
         assert_eq!(outcome.local_fraction(), Some(1.0));
         assert_eq!(outcome.reachable_fraction(), Some(7.0 / 12.0), "it moved in time");
@@ -233,12 +234,12 @@ mod tests {
             puts in proptest::collection::vec((0u64..50, 1u64..20), 0..6),
         ) {
             let text: String = puts.iter().map(|(first, pages)| format!("1 - {first:x} {pages} 0\n")).collect();
-            let rows: Vec<Seen> = rows.iter().zip(0..).map(|((c, p, f, n), at)| seen(*c, *p, *f, *n, at)).collect();
+            let rows: Vec<CountedPage> = rows.iter().zip(0..).map(|((c, p, f, n), at)| seen(*c, *p, *f, *n, at)).collect();
             let outcome = counted(&text, &rows);
             let sum = |m: &[Vec<u64>]| m.iter().flatten().sum::<u64>();
-            let known = |s: &&Seen| s.vcpu < 4 && s.frame < 4000;
+            let known = |s: &&CountedPage| s.vcpu < 4 && s.frame < 4000;
             let expected: u64 = rows.iter().filter(known).map(|s| s.accesses).sum();
-            prop_assert_eq!(sum(&outcome.accesses) + sum(&outcome.elsewhere), expected);
+            prop_assert_eq!(sum(&outcome.accesses) + sum(&outcome.other_accesses), expected);
             let of_pages: u64 = outcome.page_list.iter().flat_map(|p| &p.accesses).sum();
             prop_assert_eq!(of_pages, expected);
             if outcome.over_objects {

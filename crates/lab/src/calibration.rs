@@ -27,11 +27,11 @@ pub(crate) struct Sample {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Calibration {
     /// Disjoint ranges, by first frame.
-    stretches: BTreeMap<u64, Stretch>,
+    ranges: BTreeMap<u64, FrameRange>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Stretch {
+struct FrameRange {
     end: u64,
     node: u32,
     /// The kernel's number of the range's first frame.
@@ -40,17 +40,19 @@ struct Stretch {
 
 impl Calibration {
     /// Pairs the guest's reports of its marked pages with the emulator's reports, which are in the same order.
-    pub fn pair(said: &[(u32, u64)], seen: &[(u32, u64)]) -> Result<Vec<Sample>, LabError> {
-        let same = said.len() == seen.len() && said.iter().zip(seen).all(|(a, b)| a.0 == b.0);
+    pub fn pair(reported: &[(u32, u64)], seen: &[(u32, u64)]) -> Result<Vec<Sample>, LabError> {
+        let same = reported.len() == seen.len() && reported.iter().zip(seen).all(|(a, b)| a.0 == b.0);
         if !same {
-            return Err(confused("the guest and the counters speak of different pages"));
+            return Err(calibration_error(
+                "the guest and the counters speak of different pages",
+            ));
         }
-        let pair = |(said, seen): (&(u32, u64), &(u32, u64))| Sample {
-            node: said.0,
-            kernel: said.1,
+        let pair = |(reported, seen): (&(u32, u64), &(u32, u64))| Sample {
+            node: reported.0,
+            kernel: reported.1,
             emulator: seen.1,
         };
-        Ok(said.iter().zip(seen).map(pair).collect())
+        Ok(reported.iter().zip(seen).map(pair).collect())
     }
 
     /// Determines the emulator's frame numbers of all segments. Within a segment kernel and emulator number frames in
@@ -65,7 +67,7 @@ impl Calibration {
         let differences = segments.iter().map(|s| difference(s, samples));
         let differences = differences.collect::<Result<Vec<_>, _>>()?;
         if let Some(stray) = samples.iter().find(|s| !segments.iter().any(|g| g.holds(s))) {
-            return Err(confused(&format!(
+            return Err(calibration_error(&format!(
                 "a page of node {} is on none of its segments",
                 stray.node
             )));
@@ -82,36 +84,36 @@ impl Calibration {
     }
 
     fn add(&mut self, segment: &Segment, difference: i64) -> Result<(), LabError> {
-        let overlap = || confused("two nodes' memory overlaps");
+        let overlap = || calibration_error("two nodes' memory overlaps");
         let first = segment.first.checked_add_signed(difference).ok_or_else(overlap)?;
         let end = first.checked_add(segment.pages).ok_or_else(overlap)?;
-        let before = self.stretches.range(..end).next_back();
+        let before = self.ranges.range(..end).next_back();
         if before.is_some_and(|(_, other)| other.end > first) {
             return Err(overlap());
         }
-        let stretch = Stretch {
+        let range = FrameRange {
             end,
             node: segment.node,
             kernel: segment.first,
         };
-        self.stretches.insert(first, stretch);
+        self.ranges.insert(first, range);
         Ok(())
     }
 
     /// The node of a frame in the emulator's numbering; `None` if it is not memory.
     pub fn node(&self, frame: u64) -> Option<usize> {
-        self.stretch(frame).map(|(_, stretch)| stretch.node as usize)
+        self.range(frame).map(|(_, range)| range.node as usize)
     }
 
     /// The kernel's number of a frame in the emulator's numbering; `None` if it is not memory.
     pub fn kernel(&self, frame: u64) -> Option<u64> {
-        self.stretch(frame)
-            .map(|(first, stretch)| stretch.kernel + (frame - first))
+        self.range(frame)
+            .map(|(first, range)| range.kernel + (frame - first))
     }
 
-    fn stretch(&self, frame: u64) -> Option<(u64, &Stretch)> {
-        let (first, stretch) = self.stretches.range(..=frame).next_back()?;
-        (frame < stretch.end).then_some((*first, stretch))
+    fn range(&self, frame: u64) -> Option<(u64, &FrameRange)> {
+        let (first, range) = self.ranges.range(..=frame).next_back()?;
+        (frame < range.end).then_some((*first, range))
     }
 }
 
@@ -130,7 +132,7 @@ fn difference(segment: &Segment, samples: &[Sample]) -> Result<Option<i64>, LabE
     let mut differences = inside.map(|s| s.emulator.wrapping_sub(s.kernel) as i64);
     let first = differences.next();
     if differences.any(|d| Some(d) != first) {
-        return Err(confused(&format!(
+        return Err(calibration_error(&format!(
             "node {}'s frames are not in one order",
             segment.node
         )));
@@ -138,7 +140,7 @@ fn difference(segment: &Segment, samples: &[Sample]) -> Result<Option<i64>, LabE
     Ok(first)
 }
 
-fn confused(what: &str) -> LabError {
+fn calibration_error(what: &str) -> LabError {
     LabError::own(format!(
         "the counters could not be calibrated: {what}; no figures rather than wrong ones"
     ))

@@ -3,8 +3,8 @@
 use crate::closure::kind;
 use crate::image::Image;
 use crate::plan::{TOOLS, search_path};
-use crate::{Experiment, LabError, Under};
-use nodewise_loader::{Foreign, Kind, MOST_INTERPRETERS};
+use crate::{Experiment, LabError, RunPlacement};
+use nodewise_loader::{Foreign, Kind, MAX_INTERPRETERS};
 use nodewise_symbols::needs_avx512;
 use std::ffi::{OsStr, OsString};
 use std::fmt::Display;
@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Programs that are of no use without a network.
-const CLIENTS: [&str; 9] = [
+const NETWORK_CLIENTS: [&str; 9] = [
     "curl", "wget", "ssh", "scp", "sftp", "ftp", "rsync", "ping", "telnet",
 ];
 /// Programs whose arguments are commands.
@@ -37,7 +37,7 @@ pub(crate) struct Program {
 /// interpreter, or needs a network. A usage error if the preload cannot reach the program.
 pub(crate) fn check(
     command: &[OsString],
-    placed: Option<&Under>,
+    placed: Option<&RunPlacement>,
     experiment: &Experiment,
 ) -> Result<Program, LabError> {
     let name = command
@@ -100,7 +100,7 @@ fn check_interpreters(path: &Path, experiment: &Experiment) -> Result<(Vec<PathB
             path.display()
         ))
     };
-    for depth in 0..=MOST_INTERPRETERS {
+    for depth in 0..=MAX_INTERPRETERS {
         match kind(&at)? {
             Kind::Elf(program) => match program.interpreter.filter(|loader| !loader.exists()) {
                 None => return Ok((started, depth > 0)),
@@ -155,7 +155,7 @@ fn started_by_env(words: &OsStr) -> String {
 }
 
 /// Refuses programs that the preload cannot reach: `nodewise run` would refuse them in the guest, or not place them.
-fn check_linking(path: &Path, under: &Under) -> Result<(), LabError> {
+fn check_linking(path: &Path, under: &RunPlacement) -> Result<(), LabError> {
     let foreign = match kind(path)? {
         Kind::Elf(program) => program.foreign(),
         _ => None,
@@ -185,7 +185,9 @@ fn check_instructions(path: &Path) -> Result<(), LabError> {
 fn check_network(command: &[OsString]) -> Result<(), LabError> {
     let mut words = command.iter().map(|w| w.to_string_lossy());
     let program = words.next().unwrap_or_default();
-    let client = CLIENTS.iter().find(|c| program.rsplit('/').next() == Some(c));
+    let client = NETWORK_CLIENTS
+        .iter()
+        .find(|c| program.rsplit('/').next() == Some(c));
     let what = client
         .map(|c| (*c).to_owned())
         .or_else(|| words.find(|w| names_another_host(w)).map(|w| w.into_owned()));

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 /// The placement of a run: what decides on which node pages are.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Under {
+pub enum RunPlacement {
     /// The kernel's default; no page moves later.
     FirstTouch,
     /// Pages are assigned to nodes in turn, by virtual page number.
@@ -26,7 +26,7 @@ pub enum Under {
     Balance(String),
 }
 
-impl Under {
+impl RunPlacement {
     /// Whether pages are placed by a preload in the program, and not by the kernel.
     pub(crate) fn takes_preload(&self) -> bool {
         matches!(self, Self::Interleave | Self::Map(_))
@@ -38,7 +38,7 @@ impl Under {
     }
 }
 
-impl FromStr for Under {
+impl FromStr for RunPlacement {
     type Err = LabError;
 
     fn from_str(text: &str) -> Result<Self, LabError> {
@@ -80,7 +80,7 @@ impl FromStr for Under {
     }
 }
 
-impl fmt::Display for Under {
+impl fmt::Display for RunPlacement {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::FirstTouch => f.write_str("first-touch"),
@@ -132,12 +132,12 @@ pub struct Experiment {
     /// Files and folders that the command needs; they keep their absolute paths in the guest.
     pub with: Vec<PathBuf>,
     /// The placements, in order.
-    pub runs: Vec<Under>,
+    pub runs: Vec<RunPlacement>,
     /// A command for each run in place of `command`; empty if all runs use `command`.
     pub commands: Vec<Vec<OsString>>,
     /// How threads are bound: `nodewise run --bind`.
     pub bind: String,
-    /// Further options of `nodewise balance`, for runs under [`Under::Balance`].
+    /// Further options of `nodewise balance`, for runs under [`RunPlacement::Balance`].
     pub balancer: Vec<OsString>,
     /// Number of threads: `nodewise run --threads`.
     pub threads: Option<u32>,

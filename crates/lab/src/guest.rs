@@ -23,7 +23,7 @@ pub(crate) enum Stream {
 const OUTPUT_TAIL_BYTES: usize = 16 << 10;
 /// Time for QEMU to end by itself after it has closed its files.
 const EXIT_TIMEOUT: Duration = Duration::from_secs(2);
-const READ: usize = 1 << 18;
+const READ_BYTES: usize = 1 << 18;
 
 const NO_MEMORY: &str = "out of memory, which files take as well: --memory gives it more";
 
@@ -35,9 +35,9 @@ pub(crate) struct Guest {
     errors: PipeReader,
     rows: PipeReader,
     console: PipeReader,
-    own: PipeReader,
-    console_said: Vec<u8>,
-    own_said: Vec<u8>,
+    qemu: PipeReader,
+    console_tail: Vec<u8>,
+    qemu_tail: Vec<u8>,
     ended: Option<ExitStatus>,
 }
 
@@ -54,7 +54,7 @@ impl Guest {
         let (errors, to_errors) = channel()?;
         let (rows, to_rows) = channel()?;
         let (console, to_console) = channel()?;
-        let (own, to_own) = channel()?;
+        let (qemu, to_qemu) = channel()?;
         let channels = Channels {
             console: to_console.as_raw_fd(),
             control: to_control.as_raw_fd(),
@@ -76,7 +76,7 @@ impl Guest {
             .args(described.arguments(&channels))
             .stdin(Stdio::null())
             .stdout(Stdio::null())
-            .stderr(to_own);
+            .stderr(to_qemu);
         let child = depend(&mut command, inherited)
             .spawn()
             .map_err(|e| LabError::io("start", &lab.qemu.program, &e))?;
@@ -87,9 +87,9 @@ impl Guest {
             errors,
             rows,
             console,
-            own,
-            console_said: Vec::new(),
-            own_said: Vec::new(),
+            qemu,
+            console_tail: Vec::new(),
+            qemu_tail: Vec::new(),
             ended: None,
         })
     }
@@ -102,21 +102,21 @@ impl Guest {
             self.errors.as_fd(),
             self.rows.as_fd(),
             self.console.as_fd(),
-            self.own.as_fd(),
+            self.qemu.as_fd(),
         ];
         wait_readable(&all, pause).map_err(|e| LabError::own(format!("cannot wait for the guest: {e}")))?;
         // Control messages report what has already happened on other streams. So the control channel is read first, but
         // passed on last.
-        let mut said = Vec::new();
-        let open = read_all(&mut self.control, &mut |bytes| said.extend(bytes));
+        let mut output = Vec::new();
+        let open = read_all(&mut self.control, &mut |bytes| output.extend(bytes));
         read_all(&mut self.output, &mut |bytes| take(Stream::Output, bytes));
         read_all(&mut self.errors, &mut |bytes| take(Stream::Errors, bytes));
         read_all(&mut self.rows, &mut |bytes| take(Stream::Rows, bytes));
         read_all(&mut self.console, &mut |bytes| {
-            keep_last(&mut self.console_said, bytes);
+            keep_last(&mut self.console_tail, bytes);
         });
-        read_all(&mut self.own, &mut |bytes| keep_last(&mut self.own_said, bytes));
-        take(Stream::Control, &said);
+        read_all(&mut self.qemu, &mut |bytes| keep_last(&mut self.qemu_tail, bytes));
+        take(Stream::Control, &output);
         Ok(open)
     }
 
@@ -137,9 +137,9 @@ impl Guest {
 
     /// An error that says why the guest ended early, as far as this is known.
     pub fn failure_reason(&self, was_up: bool) -> LabError {
-        let text = |said: &[u8]| String::from_utf8_lossy(said).into_owned();
+        let text = |output: &[u8]| String::from_utf8_lossy(output).into_owned();
         let failed = self.ended.filter(|status| !status.success());
-        let why = failure_reason(&text(&self.console_said), &text(&self.own_said), failed);
+        let why = failure_reason(&text(&self.console_tail), &text(&self.qemu_tail), failed);
         let silent = || match self.ended {
             Some(status) => format!("QEMU ended without a word ({status})"),
             None => "it said nothing".to_owned(),
@@ -151,13 +151,17 @@ impl Guest {
 
     /// Whether there was no output, neither from the kernel nor from QEMU.
     pub fn is_silent(&self) -> bool {
-        let blank = |said: &[u8]| String::from_utf8_lossy(said).lines().all(|l| clean(l).is_empty());
-        blank(&self.console_said) && blank(&self.own_said)
+        let blank = |output: &[u8]| {
+            String::from_utf8_lossy(output)
+                .lines()
+                .all(|l| clean(l).is_empty())
+        };
+        blank(&self.console_tail) && blank(&self.qemu_tail)
     }
 
     /// Checks that all files were unpacked: the kernel skips what does not fit into memory, and goes on.
     pub fn check_files(&self) -> Result<(), LabError> {
-        if unpacked(&self.console_said) {
+        if unpacked(&self.console_tail) {
             return Ok(());
         }
         Err(LabError::own(
@@ -167,7 +171,7 @@ impl Guest {
 
     /// Whether the guest's kernel killed a process because memory ran out.
     pub fn ran_out_of_memory(&self) -> bool {
-        let console = String::from_utf8_lossy(&self.console_said).into_owned();
+        let console = String::from_utf8_lossy(&self.console_tail).into_owned();
         console.contains("Out of memory: Killed process")
     }
 }
@@ -180,7 +184,7 @@ impl Drop for Guest {
 
 /// Reads until there is no more output for now; returns false at the end of the stream.
 fn read_all(pipe: &mut PipeReader, take: &mut dyn FnMut(&[u8])) -> bool {
-    let mut bytes = vec![0; READ];
+    let mut bytes = vec![0; READ_BYTES];
     loop {
         match pipe.read(&mut bytes) {
             Ok(0) => return false,
@@ -203,19 +207,19 @@ fn keep_last(kept: &mut Vec<u8>, bytes: &[u8]) {
 
 /// The most informative line: the kernel's reason, else that of a QEMU that failed, the counter's, the emulator's, else
 /// the last line of any output.
-fn failure_reason(console: &str, own: &str, failed: Option<ExitStatus>) -> Option<String> {
-    let told = |text: &str, part: &str| text.lines().rfind(|l| l.contains(part)).map(clean);
+fn failure_reason(console: &str, qemu: &str, failed: Option<ExitStatus>) -> Option<String> {
+    let last_line = |text: &str, part: &str| text.lines().rfind(|l| l.contains(part)).map(clean);
     let last = |text: &str| text.lines().rev().map(clean).find(|l| !l.is_empty());
-    let of_failed = || Some(format!("QEMU ended ({}): {}", failed?, last(own)?));
-    told(console, "deadlocked on memory")
+    let of_failed = || Some(format!("QEMU ended ({}): {}", failed?, last(qemu)?));
+    last_line(console, "deadlocked on memory")
         .map(|_| NO_MEMORY.to_owned())
-        .or_else(|| told(console, "Kernel panic"))
-        .or_else(|| told(console, "Out of memory"))
+        .or_else(|| last_line(console, "Kernel panic"))
+        .or_else(|| last_line(console, "Out of memory"))
         .or_else(of_failed)
-        .or_else(|| told(own, "nodewise: counter"))
-        .or_else(|| told(own, "qemu-system"))
+        .or_else(|| last_line(qemu, "nodewise: counter"))
+        .or_else(|| last_line(qemu, "qemu-system"))
         .or_else(|| last(console))
-        .or_else(|| last(own))
+        .or_else(|| last(qemu))
 }
 
 /// A line without its time stamp and without control characters.
@@ -243,15 +247,18 @@ mod tests {
 
     #[test]
     fn the_line_that_tells_most_is_given() {
-        let told = |console, own| failure_reason(console, own, None).unwrap();
+        let last_line = |console, qemu| failure_reason(console, qemu, None).unwrap();
         let console =
             "[    1.2] Loading\r\n[    2.0] Kernel panic - not syncing: no init\r\n[    2.1] Rebooting\r\n";
-        assert_eq!(told(console, ""), "Kernel panic - not syncing: no init");
+        assert_eq!(last_line(console, ""), "Kernel panic - not syncing: no init");
         let full = "Kernel panic - not syncing: System is deadlocked on memory\r\n";
-        assert_eq!(told(full, ""), NO_MEMORY);
-        let own = "warning\nqemu-system-x86_64: -m 9T: cannot allocate memory\n";
-        assert_eq!(told("", own), "qemu-system-x86_64: -m 9T: cannot allocate memory");
-        assert_eq!(told("\u{1b}[2JBooting\n\n", ""), "[2JBooting");
+        assert_eq!(last_line(full, ""), NO_MEMORY);
+        let qemu = "warning\nqemu-system-x86_64: -m 9T: cannot allocate memory\n";
+        assert_eq!(
+            last_line("", qemu),
+            "qemu-system-x86_64: -m 9T: cannot allocate memory"
+        );
+        assert_eq!(last_line("\u{1b}[2JBooting\n\n", ""), "[2JBooting");
         assert_eq!(failure_reason("", "", None), None);
         let failed = Some(ExitStatus::from_raw(1 << 8));
         assert_eq!(

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 /// An object that the guest's processes reported: an allocation, or the executable's writable data.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ObjectSeen {
+pub struct GuestObject {
     /// The number of its process in the guest.
     pub process: u32,
     /// Index in the map of the rule that placed it.
@@ -22,7 +22,7 @@ pub struct ObjectSeen {
 
 /// A page, with its accesses during a whole run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct PageSeen {
+pub struct GuestPage {
     /// Its virtual page number.
     pub page: u64,
     /// Index of its object in [`GuestRun::objects`]; `None` if it belongs to no object.
@@ -35,7 +35,7 @@ pub struct PageSeen {
 
 /// The counts of one slice of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct SliceSeen {
+pub struct GuestSlice {
     /// End of the slice: nanoseconds on the guest's clock since the run began.
     pub end_ns: u64,
     /// The slice's part of [`GuestRun::accesses`].
@@ -57,17 +57,17 @@ pub struct GuestRun {
     /// Reads and writes of the command's objects.
     pub accesses: Vec<Vec<u64>>,
     /// All other reads and writes: to stacks, constants, libraries and small allocations.
-    pub elsewhere: Vec<Vec<u64>>,
+    pub other_accesses: Vec<Vec<u64>>,
     /// The slices of the run, in order.
-    pub slices: Vec<SliceSeen>,
+    pub slices: Vec<GuestSlice>,
     /// Number of touched pages of the objects, by the node that each was on last.
     pub pages: Vec<u64>,
     /// All pages that were accessed, ascending.
-    pub page_list: Vec<PageSeen>,
+    pub page_list: Vec<GuestPage>,
     /// Increase of the kernel's counters in `/proc/vmstat`.
     pub kernel: BTreeMap<String, i64>,
     /// The objects, in the order they were seen.
-    pub objects: Vec<ObjectSeen>,
+    pub objects: Vec<GuestObject>,
     /// Whether `accesses` covers objects only; if no objects are known, it covers all memory.
     pub over_objects: bool,
     /// The JSON that `nodewise run --summary` wrote.
@@ -78,7 +78,7 @@ pub struct GuestRun {
     pub notes: Vec<String>,
 }
 
-impl SliceSeen {
+impl GuestSlice {
     /// The share of the slice's accesses that were local; `None` without accesses.
     #[must_use]
     pub fn local_fraction(&self) -> Option<f64> {
@@ -105,7 +105,7 @@ impl GuestRun {
     /// it most (the locality policy of Diener et al., with hindsight).
     #[must_use]
     pub fn reachable_fraction(&self) -> Option<f64> {
-        let counted = |p: &&PageSeen| p.object.is_some() || !self.over_objects;
+        let counted = |p: &&GuestPage| p.object.is_some() || !self.over_objects;
         let pages = || self.page_list.iter().filter(counted);
         let most: u64 = pages().filter_map(|p| p.accesses.iter().max()).sum();
         let all: u64 = pages().flat_map(|p| &p.accesses).sum();

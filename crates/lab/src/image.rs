@@ -12,15 +12,15 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Component, Path, PathBuf};
 
 /// Largest number of links that are followed for one path, as in the kernel.
-const MOST_LINKS: u32 = 40;
+const MAX_LINKS: u32 = 40;
 /// The loader of glibc's own libraries, which do not name one.
-const LOADER: &str = "/lib64/ld-linux-x86-64.so.2";
+const GLIBC_LOADER: &str = "/lib64/ld-linux-x86-64.so.2";
 
 /// Files in which loaders look up libraries outside the default folders.
-const LOOKED_UP: [&str; 2] = ["/etc/ld.so.cache", "/etc/ld-musl-x86_64.path"];
+const LOADER_FILES: [&str; 2] = ["/etc/ld.so.cache", "/etc/ld-musl-x86_64.path"];
 
 /// The folders of the system's libraries.
-const SYSTEM: [&str; 4] = ["/lib", "/lib64", "/usr/lib", "/usr/lib64"];
+const SYSTEM_LIBRARIES: [&str; 4] = ["/lib", "/lib64", "/usr/lib", "/usr/lib64"];
 
 #[derive(Debug)]
 enum Entry {
@@ -127,9 +127,9 @@ impl Image {
                 if program.is_dynamic() && (library || executable && program.interpreter.is_some()) =>
             {
                 let alone = program.interpreter.is_some();
-                let loader = program.interpreter.unwrap_or_else(|| LOADER.into());
+                let loader = program.interpreter.unwrap_or_else(|| GLIBC_LOADER.into());
                 self.add(&loader)?;
-                for file in LOOKED_UP.map(Path::new).into_iter().filter(|f| f.exists()) {
+                for file in LOADER_FILES.map(Path::new).into_iter().filter(|f| f.exists()) {
                     self.add(file)?;
                 }
                 let libraries = match libraries(file, &self.environment) {
@@ -186,7 +186,7 @@ impl Image {
 
     fn follow(&mut self, link: &Path, links: &mut u32) -> Result<PathBuf, LabError> {
         *links += 1;
-        if *links > MOST_LINKS {
+        if *links > MAX_LINKS {
             return Err(LabError::own(format!("{} leads in a circle", link.display())));
         }
         let target = std::fs::read_link(link).map_err(|e| LabError::io("read", link, &e))?;
@@ -224,7 +224,7 @@ impl Image {
 /// Refuses a library with AVX-512 code. The system's libraries are permitted, because they choose their code by the
 /// processor; others may not do so.
 fn check_instructions(library: &Path, user: &Path) -> Result<(), LabError> {
-    if SYSTEM.iter().any(|folder| library.starts_with(folder)) {
+    if SYSTEM_LIBRARIES.iter().any(|folder| library.starts_with(folder)) {
         return Ok(());
     }
     match needs_avx512(library) {

@@ -10,13 +10,13 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 /// Packages that depend on the newest small kernel, in order of preference: Debian's, then Ubuntu's.
-const NAMING: [&str; 3] = [
+const METAPACKAGES: [&str; 3] = [
     "linux-image-cloud-amd64",
     "linux-image-kvm",
     "linux-image-virtual",
 ];
 /// Offset and value of the mark of a bzImage; a pointer to its version follows (Linux, x86 boot protocol).
-const MAGIC: (usize, &[u8]) = (0x202, b"HdrS");
+const BZIMAGE_MAGIC: (usize, &[u8]) = (0x202, b"HdrS");
 const VERSION_AT: usize = 0x20e;
 /// Offset of a bzImage's length: the number of real-mode sectors after the first (zero means four); the rest has its
 /// length in units of 16 bytes. A signature may follow.
@@ -38,23 +38,23 @@ impl Kernel {
             Some(path) if !path.exists() && is_version(path) => {
                 let version = path.to_string_lossy();
                 // A folder of its own, so that it is not taken for the distribution's kernel because it is newer.
-                let naming = format!("linux-image-{version}-cloud-amd64");
-                Self::kept(&cache().join(version.as_ref()), &[&naming])
+                let metapackages = format!("linux-image-{version}-cloud-amd64");
+                Self::cached(&cache().join(version.as_ref()), &[&metapackages])
             }
             Some(path) if is_package(path)? => Self::unpacked(path),
             Some(path) => Self::open(path),
-            None => Self::kept(&cache(), &NAMING),
+            None => Self::cached(&cache(), &METAPACKAGES),
         }
     }
 
     /// The newest kernel in a folder of the cache; else fetches the one that the first available of these packages
     /// depends on.
-    fn kept(cache: &Path, naming: &[&str]) -> Result<Self, LabError> {
+    fn cached(cache: &Path, metapackages: &[&str]) -> Result<Self, LabError> {
         std::fs::create_dir_all(cache).map_err(|e| LabError::io("make the cache", cache, &e))?;
         sweep(cache);
         match newest(cache) {
             Some(kernel) => Ok(kernel),
-            None => Self::open(&fetch(cache, naming)?),
+            None => Self::open(&fetch(cache, metapackages)?),
         }
     }
 
@@ -84,7 +84,7 @@ impl Kernel {
 
 /// The version of the cached kernel that guests get, if there is one.
 #[must_use]
-pub fn kept_kernel() -> Option<String> {
+pub fn cached_kernel() -> Option<String> {
     newest(&cache()).map(|kernel| kernel.version)
 }
 
@@ -95,7 +95,7 @@ fn version(file: &File) -> Option<String> {
     while let Ok(got @ 1..) = file.read_at(&mut head[length..], length as u64) {
         length += got;
     }
-    let (at, magic) = MAGIC;
+    let (at, magic) = BZIMAGE_MAGIC;
     if head.get(at..at + magic.len()) != Some(magic) {
         return None;
     }
@@ -185,12 +185,12 @@ impl Drop for Download {
     }
 }
 
-fn fetch(cache: &Path, naming: &[&str]) -> Result<PathBuf, LabError> {
-    let package = naming.iter().find_map(|name| dependency(name)).ok_or_else(|| {
+fn fetch(cache: &Path, metapackages: &[&str]) -> Result<PathBuf, LabError> {
+    let package = metapackages.iter().find_map(|name| dependency(name)).ok_or_else(|| {
         LabError::own(format!(
             "no kernel for the guest: apt knows no {}; `apt-get update` renews its lists (backports have newer kernels), --kernel PATH takes \
              a vmlinuz or a linux-image package",
-            naming[0]
+            metapackages[0]
         ))
     })?;
     let download = Download::new(cache)?;
@@ -206,8 +206,8 @@ fn fetch(cache: &Path, naming: &[&str]) -> Result<PathBuf, LabError> {
         .and_then(|mut all| all.find_map(|e| Some(e.ok()?.path())));
     deb.map_or_else(
         || {
-            let said = String::from_utf8_lossy(&apt.stderr).into_owned();
-            let why = said.lines().find(|l| l.starts_with("E:")).unwrap_or("E: nothing came").to_owned();
+            let apt_errors = String::from_utf8_lossy(&apt.stderr).into_owned();
+            let why = apt_errors.lines().find(|l| l.starts_with("E:")).unwrap_or("E: nothing came").to_owned();
             Err(LabError::own(format!(
                 "cannot fetch the guest's kernel {package}: {}; once online it is kept, or --kernel PATH takes a vmlinuz or a linux-image package",
                 why.trim_start_matches("E:").trim()
@@ -230,9 +230,9 @@ fn apt(program: &str) -> Command {
 }
 
 /// The image package that a meta-package depends on.
-fn dependency(naming: &str) -> Option<String> {
+fn dependency(metapackages: &str) -> Option<String> {
     let output = apt("apt-cache")
-        .args(["depends", "--important", naming])
+        .args(["depends", "--important", metapackages])
         .output()
         .ok()?;
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -335,7 +335,7 @@ mod tests {
         let mut bytes = vec![0; 4096];
         bytes[SECTORS_AT] = 3;
         bytes[UNITS_AT..UNITS_AT + 4].copy_from_slice(&(2048_u32 / 16).to_le_bytes());
-        bytes[MAGIC.0..MAGIC.0 + 4].copy_from_slice(MAGIC.1);
+        bytes[BZIMAGE_MAGIC.0..BZIMAGE_MAGIC.0 + 4].copy_from_slice(BZIMAGE_MAGIC.1);
         bytes[VERSION_AT..VERSION_AT + 2].copy_from_slice(&0x400_u16.to_le_bytes());
         bytes[0x600..0x600 + version.len()].copy_from_slice(version.as_bytes());
         bytes
@@ -419,7 +419,7 @@ mod tests {
             .output();
         assert!(built.unwrap().status.success());
         assert_eq!(Kernel::find(Some(&package)).unwrap().version, "6.1.7");
-        assert_ne!(kept_kernel().as_deref(), Some("6.1.7"));
+        assert_ne!(cached_kernel().as_deref(), Some("6.1.7"));
     }
 
     #[test]

@@ -1,23 +1,23 @@
 //! Attributes pages to the objects of the guest's processes.
 
-use crate::ObjectSeen;
+use crate::GuestObject;
 use std::collections::{BTreeMap, HashMap};
 
 /// Maps ranges of virtual pages to values; later ranges replace earlier ones.
 #[derive(Clone, Debug)]
-struct Cover<T> {
+struct RangeMap<T> {
     /// Disjoint ranges by first page: the end, and the value.
     ranges: BTreeMap<u64, (u64, T)>,
 }
 
-impl<T> Default for Cover<T> {
+impl<T> Default for RangeMap<T> {
     fn default() -> Self {
         let ranges = BTreeMap::new();
         Self { ranges }
     }
 }
 
-impl<T: Copy> Cover<T> {
+impl<T: Copy> RangeMap<T> {
     fn put(&mut self, first: u64, end: u64, what: T) {
         let touched = |(_, (other_end, _)): &(&u64, &(u64, T))| *other_end > first;
         let old: Vec<(u64, (u64, T))> = self
@@ -62,13 +62,13 @@ pub(crate) enum Owner {
 
 /// What is known about one process.
 #[derive(Debug, Default)]
-struct Process {
-    objects: Cover<usize>,
+struct GuestProcess {
+    objects: RangeMap<usize>,
     /// The kernel's number of the first frame of each run of pages with consecutive frames.
-    frames: Cover<u64>,
+    frames: RangeMap<u64>,
 }
 
-impl Process {
+impl GuestProcess {
     fn has(&self, page: u64, frame: u64) -> bool {
         let at = self.frames.at(page);
         at.is_some_and(|(first, first_frame)| first_frame.checked_add(page - first) == Some(frame))
@@ -78,33 +78,34 @@ impl Process {
 /// The objects that the guest's processes reported (`runtime/preload/seen.c`).
 #[derive(Debug, Default)]
 pub(crate) struct Owners {
-    by_process: BTreeMap<u32, Process>,
+    by_process: BTreeMap<u32, GuestProcess>,
 }
 
 impl Owners {
     /// Reads lines of the forms `<pid> <rule or -> <first page hex> <pages> <thread>` and `<pid> = <first page hex>
     /// <frame hex> <pages>`. Other lines are skipped: the last line of a killed program may be truncated. Several
     /// objects of a process at the same first page count as one, with the largest size.
-    pub fn read(text: &str) -> (Vec<ObjectSeen>, Self) {
+    pub fn read(text: &str) -> (Vec<GuestObject>, Self) {
         let mut owners = Self::default();
         let mut known: HashMap<(u32, u64), usize> = HashMap::new();
-        let mut all: Vec<ObjectSeen> = Vec::new();
+        let mut all: Vec<GuestObject> = Vec::new();
         for line in text.lines() {
             if let Some((process, page, frame, pages)) = frames(line) {
-                let of = owners.by_process.entry(process).or_default();
-                of.frames.put(page, page.saturating_add(pages), frame);
-            } else if let Some(seen) = object(line) {
-                let index = *known.entry((seen.process, seen.page)).or_insert(all.len());
+                let guest_process = owners.by_process.entry(process).or_default();
+                guest_process.frames.put(page, page.saturating_add(pages), frame);
+            } else if let Some(found) = object(line) {
+                let index = *known.entry((found.process, found.page)).or_insert(all.len());
                 match all.get_mut(index) {
-                    Some(before) => before.pages = before.pages.max(seen.pages),
-                    None => all.push(seen),
+                    Some(before) => before.pages = before.pages.max(found.pages),
+                    None => all.push(found),
                 }
             }
         }
-        for (index, seen) in all.iter().enumerate() {
-            let of = owners.by_process.entry(seen.process).or_default();
-            of.objects
-                .put(seen.page, seen.page.saturating_add(seen.pages), index);
+        for (index, found) in all.iter().enumerate() {
+            let guest_process = owners.by_process.entry(found.process).or_default();
+            guest_process
+                .objects
+                .put(found.page, found.page.saturating_add(found.pages), index);
         }
         (all, owners)
     }
@@ -118,12 +119,12 @@ impl Owners {
                 .at(page)
                 .map_or(Owner::NoObject, |(_, object)| Owner::Object(object));
         }
-        let there: Vec<(&Process, usize)> = self
+        let there: Vec<(&GuestProcess, usize)> = self
             .by_process
             .values()
             .filter_map(|p| Some((p, p.objects.at(page)?.1)))
             .collect();
-        let has = |p: &Process| frame.is_some_and(|f| p.has(page, f));
+        let has = |p: &GuestProcess| frame.is_some_and(|f| p.has(page, f));
         let last = there.iter().map(|(_, object)| *object).max();
         let mut with_frame = there.iter().filter(|(p, _)| has(p));
         match (&there[..], with_frame.next(), with_frame.next()) {
@@ -135,17 +136,17 @@ impl Owners {
     }
 
     /// The process, if only one has reported objects or frames, as with most commands.
-    fn only(&self) -> Option<&Process> {
+    fn only(&self) -> Option<&GuestProcess> {
         let mut all = self.by_process.values();
         all.next().filter(|_| all.next().is_none())
     }
 }
 
-fn object(line: &str) -> Option<ObjectSeen> {
+fn object(line: &str) -> Option<GuestObject> {
     let mut words = line.split_ascii_whitespace();
     let (process, rule) = (words.next()?.parse().ok()?, words.next()?);
     let page = u64::from_str_radix(words.next()?, 16).ok()?;
-    Some(ObjectSeen {
+    Some(GuestObject {
         process,
         rule: if rule == "-" {
             None
@@ -201,7 +202,7 @@ mod tests {
     proptest! {
         #[test]
         fn the_last_object_put_on_a_page_has_it(puts in proptest::collection::vec((0u64..60, 0u64..20), 0..20)) {
-            let (mut cover, mut naive) = (Cover::default(), HashMap::new());
+            let (mut cover, mut naive) = (RangeMap::default(), HashMap::new());
             for (object, (first, pages)) in puts.iter().enumerate() {
                 cover.put(*first, first + pages, object);
                 naive.extend((*first..first + pages).map(|p| (p, object)));

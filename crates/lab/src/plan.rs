@@ -1,13 +1,13 @@
 //! The plan that the guest's init executes; `runtime/guest/plan.c` reads it.
 
-use crate::{Experiment, LabError, Under};
+use crate::{Experiment, LabError, RunPlacement};
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 /// Variables that control how threads wait, and our values for them: otherwise most counted accesses would be from
 /// spinning.
-const WAITING: [(&str, &str); 3] = [
+const WAIT_VARIABLES: [(&str, &str); 3] = [
     ("OMP_WAIT_POLICY", "passive"),
     ("GOMP_SPINCOUNT", "0"),
     ("KMP_BLOCKTIME", "0"),
@@ -20,9 +20,9 @@ const RUN_REPORT: &str = "/lab/report.json";
 const BALANCE_REPORT: &str = "/lab/balance.json";
 
 /// Limits of the guest's init: `NW_RUNS`, `NW_BROUGHT` and `NW_ARGUMENTS` in `runtime/guest/guest.h`.
-const RUNS: usize = 1024;
-const BROUGHT: usize = 64;
-const WORDS: usize = 4096;
+const MAX_RUNS: usize = 1024;
+const MAX_BROUGHT: usize = 64;
+const MAX_ARGUMENTS: usize = 4096;
 
 /// Refuses an experiment that exceeds the limits of the guest's init, before a boot is spent on it.
 ///
@@ -37,15 +37,20 @@ pub(crate) fn check(experiment: &Experiment) -> Result<(), LabError> {
     };
     let words = |(number, under)| arguments(experiment, under, number).len();
     let longest = experiment.runs.iter().enumerate().map(words).max();
-    refuse("runs in one boot", experiment.runs.len(), RUNS, "split the batch")?;
+    refuse(
+        "runs in one boot",
+        experiment.runs.len(),
+        MAX_RUNS,
+        "split the batch",
+    )?;
     refuse(
         "paths to bring",
         experiment.bring.len(),
-        BROUGHT,
+        MAX_BROUGHT,
         "bring a folder",
     )?;
     // One word is reserved for the null pointer at the end.
-    let (longest, most) = (longest.unwrap_or_default(), WORDS - 1);
+    let (longest, most) = (longest.unwrap_or_default(), MAX_ARGUMENTS - 1);
     refuse("words in a command", longest, most, "write them into a script")?;
     let variables = environment(experiment).len();
     refuse(
@@ -106,14 +111,14 @@ impl Plan {
 }
 
 fn environment(experiment: &Experiment) -> Vec<(OsString, OsString)> {
-    let ours = |name: &OsStr| WAITING.iter().any(|(n, _)| name == *n);
+    let ours = |name: &OsStr| WAIT_VARIABLES.iter().any(|(n, _)| name == *n);
     let mut all: Vec<(OsString, OsString)> = experiment
         .environment
         .iter()
         .filter(|(name, _)| !ours(name))
         .cloned()
         .collect();
-    all.extend(WAITING.map(|(n, v)| (n.into(), v.into())));
+    all.extend(WAIT_VARIABLES.map(|(n, v)| (n.into(), v.into())));
     match all.iter_mut().find(|(name, _)| name == "PATH") {
         Some((_, path)) => {
             path.push(":");
@@ -126,15 +131,15 @@ fn environment(experiment: &Experiment) -> Vec<(OsString, OsString)> {
 
 /// The command line of a run: `nodewise run` or `nodewise balance` marks the command's beginning and end, and reports
 /// its objects.
-fn arguments(experiment: &Experiment, under: &Under, number: usize) -> Vec<OsString> {
+fn arguments(experiment: &Experiment, under: &RunPlacement, number: usize) -> Vec<OsString> {
     let policy = match under {
-        Under::AutoNuma => Under::FirstTouch.to_string(),
-        Under::Map(_) => Under::Map(map_path(number)).to_string(),
-        Under::Balance(policy) => policy.clone(),
+        RunPlacement::AutoNuma => RunPlacement::FirstTouch.to_string(),
+        RunPlacement::Map(_) => RunPlacement::Map(map_path(number)).to_string(),
+        RunPlacement::Balance(policy) => policy.clone(),
         other => other.to_string(),
     };
     let (verb, report, bind) = match under {
-        Under::Balance(_) => (
+        RunPlacement::Balance(_) => (
             "balance",
             BALANCE_REPORT,
             experiment.bind.replace("map", "compact"),
@@ -150,7 +155,7 @@ fn arguments(experiment: &Experiment, under: &Under, number: usize) -> Vec<OsStr
     if let Some(threads) = experiment.threads {
         all.extend(["--threads".into(), threads.to_string().into()]);
     }
-    if let Under::Balance(_) = under {
+    if let RunPlacement::Balance(_) = under {
         all.extend(experiment.balancer.iter().cloned());
     }
     let results = ["--objects", "/lab/objects", "--summary", report, "--"];
@@ -173,25 +178,26 @@ mod tests {
     #[test]
     fn what_the_guest_has_no_room_for_is_refused_beforehand() {
         let header = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../runtime/guest/guest.h");
-        let limits = format!("NW_ARGUMENTS = {WORDS}, NW_RUNS = {RUNS}, NW_BROUGHT = {BROUGHT} ");
+        let limits =
+            format!("NW_ARGUMENTS = {MAX_ARGUMENTS}, NW_RUNS = {MAX_RUNS}, NW_BROUGHT = {MAX_BROUGHT} ");
         assert!(
             std::fs::read_to_string(header).unwrap().contains(&limits),
             "the guest has other limits"
         );
         let with = |runs, brought, words| Experiment {
             command: vec!["true".into(); words],
-            runs: vec![Under::FirstTouch; runs],
+            runs: vec![RunPlacement::FirstTouch; runs],
             bring: vec!["a".into(); brought],
             ..Experiment::default()
         };
-        assert!(check(&with(RUNS, BROUGHT, 4000)).is_ok());
+        assert!(check(&with(MAX_RUNS, MAX_BROUGHT, 4000)).is_ok());
         for (experiment, expected) in [
             (
-                with(RUNS + 1, 0, 1),
+                with(MAX_RUNS + 1, 0, 1),
                 "1025 runs in one boot: 1024 at most; split the batch",
             ),
-            (with(1, BROUGHT + 1, 1), "65 paths to bring"),
-            (with(1, 0, WORDS), "words in a command: 4095 at most"),
+            (with(1, MAX_BROUGHT + 1, 1), "65 paths to bring"),
+            (with(1, 0, MAX_ARGUMENTS), "words in a command: 4095 at most"),
         ] {
             let error = check(&experiment).unwrap_err().to_string();
             assert!(error.contains(expected) && !error.contains('\n'), "{error}");
@@ -208,9 +214,9 @@ mod tests {
                 ("KMP_BLOCKTIME".into(), "200".into()),
             ],
             runs: vec![
-                Under::AutoNuma,
-                Under::Map("my.map".into()),
-                Under::Balance("out-w".to_owned()),
+                RunPlacement::AutoNuma,
+                RunPlacement::Map("my.map".into()),
+                RunPlacement::Balance("out-w".to_owned()),
             ],
             bind: "map".to_owned(),
             balancer: vec!["--minimum-samples".into(), "2".into()],

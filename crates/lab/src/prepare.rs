@@ -5,7 +5,7 @@ use crate::image::Image;
 use crate::kernel::Kernel;
 use crate::plan;
 use crate::qemu::{self, hole, sees_guest_addresses};
-use crate::{Experiment, LabError, Setup, Under, Virtual};
+use crate::{Experiment, LabError, RunPlacement, Setup, VirtualMachine};
 use nodewise_linux::companion;
 use nodewise_linux::qemu::Qemu;
 use nodewise_placement::migration_policy;
@@ -15,13 +15,13 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Memory for the kernel, its tables and PID 1, in addition to image and archive.
-const KERNEL_NEEDS: u64 = 96 << 20;
+const KERNEL_BYTES: u64 = 96 << 20;
 
 /// Everything a boot needs.
 #[derive(Debug)]
 pub struct Lab {
-    pub(crate) machine: Virtual,
-    pub(crate) runs: Vec<Under>,
+    pub(crate) machine: VirtualMachine,
+    pub(crate) runs: Vec<RunPlacement>,
     pub(crate) qemu: Qemu,
     pub(crate) kernel: Kernel,
     pub(crate) image: File,
@@ -34,7 +34,7 @@ pub struct Lab {
 ///
 /// # Errors
 /// One line with the remedy: what is missing here, or why the command cannot run in the guest.
-pub fn prepare(machine: &Virtual, experiment: &Experiment, setup: &Setup) -> Result<Lab, LabError> {
+pub fn prepare(machine: &VirtualMachine, experiment: &Experiment, setup: &Setup) -> Result<Lab, LabError> {
     check_nodes(machine, experiment)?;
     check_policies(machine, experiment)?;
     plan::check(experiment)?;
@@ -65,7 +65,7 @@ pub fn prepare(machine: &Virtual, experiment: &Experiment, setup: &Setup) -> Res
 
 /// The programs of all runs, each once.
 fn programs(experiment: &Experiment) -> Result<Vec<Program>, LabError> {
-    let mut commands: BTreeMap<_, Option<&Under>> = BTreeMap::new();
+    let mut commands: BTreeMap<_, Option<&RunPlacement>> = BTreeMap::new();
     for (run, under) in experiment.runs.iter().enumerate() {
         let placed = commands.entry(experiment.command(run)).or_default();
         *placed = placed.or(under.takes_preload().then_some(under));
@@ -76,9 +76,9 @@ fn programs(experiment: &Experiment) -> Result<Vec<Program>, LabError> {
         .collect()
 }
 
-fn check_nodes(machine: &Virtual, experiment: &Experiment) -> Result<(), LabError> {
+fn check_nodes(machine: &VirtualMachine, experiment: &Experiment) -> Result<(), LabError> {
     let count = machine.machine.node_count();
-    let outside = |under: &&Under| matches!(under, Under::Node(n) if *n as usize >= count);
+    let outside = |under: &&RunPlacement| matches!(under, RunPlacement::Node(n) if *n as usize >= count);
     match experiment.runs.iter().find(outside) {
         Some(under) => Err(LabError::usage(format!(
             "--under {under}: {} has nodes 0 to {}",
@@ -90,9 +90,9 @@ fn check_nodes(machine: &Virtual, experiment: &Experiment) -> Result<(), LabErro
 }
 
 /// Checks the balancer's policies as the balancer does, before a boot is spent on them.
-fn check_policies(machine: &Virtual, experiment: &Experiment) -> Result<(), LabError> {
+fn check_policies(machine: &VirtualMachine, experiment: &Experiment) -> Result<(), LabError> {
     for under in &experiment.runs {
-        if let Under::Balance(policy) = under {
+        if let RunPlacement::Balance(policy) = under {
             migration_policy(policy, &machine.machine)
                 .map_err(|e| LabError::usage(format!("--under {under}: {e}")))?;
         }
@@ -102,7 +102,7 @@ fn check_policies(machine: &Virtual, experiment: &Experiment) -> Result<(), LabE
 
 /// Refuses a node whose memory is in two pieces with old releases of QEMU, which would number its frames
 /// inconsistently.
-fn check_pieces(machine: &Virtual, qemu: &Qemu) -> Result<(), LabError> {
+fn check_pieces(machine: &VirtualMachine, qemu: &Qemu) -> Result<(), LabError> {
     match hole(&machine.machine) {
         Some(Err(node)) => Err(LabError::usage(format!(
             "node {node} would have more than 2G, which counting with QEMU {} cannot tell apart: less --memory, or QEMU 8.2 or newer",
@@ -114,11 +114,11 @@ fn check_pieces(machine: &Virtual, qemu: &Qemu) -> Result<(), LabError> {
 
 /// Checks that memory has room for the archive and its unpacked files at the same time, and memory below the hole for
 /// the archive.
-fn check_room(machine: &Virtual, image: u64) -> Result<(), LabError> {
+fn check_room(machine: &VirtualMachine, image: u64) -> Result<(), LabError> {
     let memory: u64 = machine.machine.nodes.iter().map(|n| n.memory).sum();
     let low = hole(&machine.machine).and_then(Result::ok).unwrap_or(memory);
-    let needed = 2 * image + KERNEL_NEEDS;
-    if memory < needed || low < image + KERNEL_NEEDS {
+    let needed = 2 * image + KERNEL_BYTES;
+    if memory < needed || low < image + KERNEL_BYTES {
         return Err(LabError::own(format!(
             "the guest's {} MiB ({} in its first nodes) are too few for its files of {} MiB: {} MiB or more by --memory, or less --with",
             memory >> 20,
@@ -154,8 +154,8 @@ fn image(experiment: &Experiment, programs: &[Program]) -> Result<Image, LabErro
         image.add(&path)?;
     }
     for (number, under) in experiment.runs.iter().enumerate() {
-        if let Under::Map(file) = under {
-            let bytes = nodewise_input::bytes(file, nodewise_input::TEXT)
+        if let RunPlacement::Map(file) = under {
+            let bytes = nodewise_input::bytes(file, nodewise_input::MAX_TEXT_BYTES)
                 .map_err(|e| LabError::io("read the map", file, &e))?;
             image.put(&plan::map_path(number), 0o644, bytes);
         }
@@ -201,12 +201,12 @@ mod tests {
     use crate::Size;
     use nodewise_machine::Machine;
 
-    fn machine(memory: u64) -> Virtual {
+    fn machine(memory: u64) -> VirtualMachine {
         let size = Size {
             cpus: None,
             memory: Some(memory),
         };
-        Virtual::of(&Machine::named("itanium-9030").unwrap(), &size).unwrap()
+        VirtualMachine::of(&Machine::named("itanium-9030").unwrap(), &size).unwrap()
     }
 
     #[test]
@@ -222,7 +222,7 @@ mod tests {
     #[test]
     fn a_node_that_is_not_there_is_a_usage_error() {
         let experiment = Experiment {
-            runs: vec![Under::Node(2)],
+            runs: vec![RunPlacement::Node(2)],
             ..Experiment::default()
         };
         let error = prepare(&machine(1 << 30), &experiment, &Setup::default()).unwrap_err();

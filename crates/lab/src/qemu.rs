@@ -1,6 +1,6 @@
 //! Finds QEMU and builds its command line for a machine.
 
-use crate::{LabError, Virtual};
+use crate::{LabError, VirtualMachine};
 use nodewise_linux::qemu::Qemu;
 use nodewise_machine::{Machine, NodeId};
 use std::ffi::OsString;
@@ -8,32 +8,32 @@ use std::fs::File;
 use std::os::fd::{AsRawFd, RawFd};
 use std::path::{Path, PathBuf};
 
-const NAME: &str = "qemu-system-x86_64";
+const PROGRAM_NAME: &str = "qemu-system-x86_64";
 /// First words of the version line of QEMU.
-const MACHINES: &str = "QEMU emulator";
+const VERSION_PREFIX: &str = "QEMU emulator";
 /// First release with HMAT and with plug-ins that can observe memory as needed here.
-const OLDEST: u32 = 6;
+const MIN_RELEASE: u32 = 6;
 /// From this release on plug-ins see guest-physical addresses; before, a sum of offsets (QEMU 8.2).
-const GUEST_ADDRESSES: (u32, u32) = (8, 2);
+const GUEST_ADDRESSES_FROM: (u32, u32) = (8, 2);
 /// Largest memory below the hole that the memory controller leaves for devices below 4 GiB.
-const HOLE: u64 = 2 << 30;
+const MAX_BELOW_HOLE: u64 = 2 << 30;
 /// With less memory than this there is no memory above the hole.
-const WITHOUT_HOLE: u64 = 0xb000_0000;
+const MIN_WITH_HOLE: u64 = 0xb000_0000;
 
 /// Finds the QEMU named by `NODEWISE_QEMU_SYSTEM`, or the one on the search path.
 pub(crate) fn find() -> Result<Qemu, LabError> {
     let named = std::env::var_os("NODEWISE_QEMU_SYSTEM").map(PathBuf::from);
-    let program = named.unwrap_or_else(|| NAME.into());
+    let program = named.unwrap_or_else(|| PROGRAM_NAME.into());
     let known = Qemu::ask(&program).map_err(|e| {
         LabError::own(format!(
             "cannot start {}: {e}; Debian's package qemu-system-x86 has it",
             program.display()
         ))
     })?;
-    let fits = |q: &Qemu| q.name == MACHINES && q.release.0 >= OLDEST;
+    let fits = |q: &Qemu| q.name == VERSION_PREFIX && q.release.0 >= MIN_RELEASE;
     known.filter(fits).ok_or_else(|| {
         LabError::own(format!(
-            "{} is no QEMU for whole machines, from {OLDEST}.0 on",
+            "{} is no QEMU for whole machines, from {MIN_RELEASE}.0 on",
             program.display()
         ))
     })
@@ -41,7 +41,7 @@ pub(crate) fn find() -> Result<Qemu, LabError> {
 
 /// Whether plug-ins see guest-physical addresses, also for nodes whose memory is in several pieces.
 pub(crate) fn sees_guest_addresses(qemu: &Qemu) -> bool {
-    qemu.release >= GUEST_ADDRESSES
+    qemu.release >= GUEST_ADDRESSES_FROM
 }
 
 /// Where the hole begins: between two nodes if possible, so that each node's memory is contiguous. `None` if there is
@@ -51,9 +51,9 @@ pub(crate) fn hole(machine: &Machine) -> Option<Result<u64, NodeId>> {
     for i in 1..ends.len() {
         ends[i] += ends[i - 1];
     }
-    let before = ends.iter().filter(|e| **e <= HOLE).count();
+    let before = ends.iter().filter(|e| **e <= MAX_BELOW_HOLE).count();
     match before.checked_sub(1) {
-        _ if ends.last().is_none_or(|all| *all < WITHOUT_HOLE) => None,
+        _ if ends.last().is_none_or(|all| *all < MIN_WITH_HOLE) => None,
         Some(last) => Some(Ok(ends[last])),
         None => Some(Err(NodeId(0))),
     }
@@ -62,7 +62,7 @@ pub(crate) fn hole(machine: &Machine) -> Option<Result<u64, NodeId>> {
 /// Description of a guest.
 #[derive(Debug)]
 pub(crate) struct Guest<'a> {
-    pub machine: &'a Virtual,
+    pub machine: &'a VirtualMachine,
     pub kernel: &'a File,
     pub image: &'a File,
     pub kernel_arguments: String,
@@ -232,7 +232,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn arguments(name: &str, size: &Size) -> Vec<String> {
-        let machine = Virtual::of(&Machine::named(name).unwrap(), size).unwrap();
+        let machine = VirtualMachine::of(&Machine::named(name).unwrap(), size).unwrap();
         let file = File::open("/dev/null").unwrap();
         let guest = Guest {
             machine: &machine,

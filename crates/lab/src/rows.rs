@@ -28,7 +28,7 @@ pub(crate) struct Row {
 
 /// Accesses to a page by one virtual CPU on one frame, between a begin and an end row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Seen {
+pub(crate) struct CountedPage {
     pub vcpu: u32,
     pub page: u64,
     pub frame: u64,
@@ -39,24 +39,24 @@ pub(crate) struct Seen {
 
 /// The counts of one run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Counted {
+pub(crate) struct RunCounts {
     begins: u32,
     ends: u32,
     /// Page rows after the last end or slice row.
-    open: Vec<Seen>,
-    pages: Vec<Seen>,
+    unassigned: Vec<CountedPage>,
+    pages: Vec<CountedPage>,
     /// The counts of each slice, in order.
-    slices: Vec<Vec<Seen>>,
+    slices: Vec<Vec<CountedPage>>,
 }
 
-impl Counted {
+impl RunCounts {
     /// The run's pages if it began and ended exactly once; otherwise counts would be incomplete or doubled.
-    pub fn pages(&self) -> Option<&[Seen]> {
+    pub fn pages(&self) -> Option<&[CountedPage]> {
         ((self.begins, self.ends) == (1, 1)).then_some(&self.pages)
     }
 
     /// The counts of each slice, in order. Counts after the last slice are in none.
-    pub fn slices(&self) -> &[Vec<Seen>] {
+    pub fn slices(&self) -> &[Vec<CountedPage>] {
         &self.slices
     }
 }
@@ -64,13 +64,13 @@ impl Counted {
 /// All rows received so far, by kind.
 #[derive(Debug, Default)]
 pub(crate) struct Rows {
-    rest: Vec<u8>,
+    partial_row: Vec<u8>,
     /// Node and frame of each marked page, in the order in which pages were marked.
     pub nodes: Vec<(u32, u64)>,
     /// The kernel's number of each virtual CPU.
     pub cpus: Vec<(u32, u32)>,
     /// The announced runs, by number.
-    pub runs: BTreeMap<u64, Counted>,
+    pub runs: BTreeMap<u64, RunCounts>,
     /// Number of the run announced last.
     run: u64,
     /// Number of rows that cannot be interpreted.
@@ -82,22 +82,22 @@ impl Rows {
     pub fn feed(&mut self, bytes: &[u8]) {
         const SIZE: usize = size_of::<Row>();
         let mut bytes = bytes;
-        if !self.rest.is_empty() {
-            let missing = (SIZE - self.rest.len()).min(bytes.len());
-            self.rest.extend(&bytes[..missing]);
+        if !self.partial_row.is_empty() {
+            let missing = (SIZE - self.partial_row.len()).min(bytes.len());
+            self.partial_row.extend(&bytes[..missing]);
             bytes = &bytes[missing..];
-            if self.rest.len() < SIZE {
+            if self.partial_row.len() < SIZE {
                 return;
             }
-            let row = bytemuck::pod_read_unaligned(&self.rest);
-            self.rest.clear();
+            let row = bytemuck::pod_read_unaligned(&self.partial_row);
+            self.partial_row.clear();
             self.take(&row);
         }
-        let (whole, rest) = bytes.as_chunks::<SIZE>();
+        let (whole, partial_row) = bytes.as_chunks::<SIZE>();
         for row in whole {
             self.take(&bytemuck::pod_read_unaligned(row));
         }
-        self.rest.extend(rest);
+        self.partial_row.extend(partial_row);
     }
 
     fn take(&mut self, row: &Row) {
@@ -110,7 +110,7 @@ impl Rows {
             (CPU, _) => self.cpus.push((row.vcpu, row.number as u32)),
             (RUN, _) => {}
             (BEGIN, Some(run)) => run.begins += 1,
-            (PAGE, Some(run)) => run.open.push(Seen {
+            (PAGE, Some(run)) => run.unassigned.push(CountedPage {
                 vcpu: row.vcpu,
                 page: row.page,
                 frame: row.frame,
@@ -119,9 +119,9 @@ impl Rows {
             }),
             (END, Some(run)) => {
                 run.ends += 1;
-                run.pages.append(&mut run.open);
+                run.pages.append(&mut run.unassigned);
             }
-            (SLICE, Some(run)) => run.slices.push(std::mem::take(&mut run.open)),
+            (SLICE, Some(run)) => run.slices.push(std::mem::take(&mut run.unassigned)),
             _ => self.damaged += 1,
         }
     }
@@ -183,7 +183,7 @@ mod tests {
             |p| row(PAGE, 0, p),
             row(END, 9, 0),
         );
-        let said = [
+        let rows_sent = [
             run(0),
             run(1),
             begin,
@@ -201,7 +201,7 @@ mod tests {
             end,
         ];
         let mut rows = Rows::default();
-        rows.feed(bytemuck::cast_slice(&said));
+        rows.feed(bytemuck::cast_slice(&rows_sent));
         let pages = |run: u64| {
             rows.runs[&run]
                 .pages()
@@ -218,7 +218,7 @@ mod tests {
             page,
             ..Row::default()
         };
-        let said = [
+        let rows_sent = [
             row(RUN, 0),
             row(SLICE, 0),
             row(BEGIN, 0),
@@ -229,8 +229,8 @@ mod tests {
             row(END, 0),
         ];
         let mut rows = Rows::default();
-        rows.feed(bytemuck::cast_slice(&said));
-        let numbers = |all: &[Seen]| all.iter().map(|s| s.page).collect::<Vec<_>>();
+        rows.feed(bytemuck::cast_slice(&rows_sent));
+        let numbers = |all: &[CountedPage]| all.iter().map(|s| s.page).collect::<Vec<_>>();
         let run = &rows.runs[&0];
         assert_eq!(run.pages().map(numbers), Some(vec![7, 8]));
         assert_eq!(

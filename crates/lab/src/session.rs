@@ -1,6 +1,6 @@
 //! Runs an experiment in a guest and collects its results.
 
-use crate::attribution::{Places, attribute};
+use crate::attribution::{NodeMaps, attribute};
 use crate::calibration::{Calibration, Segment};
 use crate::control::{Control, Message};
 use crate::guest::{Guest, Stream};
@@ -45,7 +45,7 @@ pub struct Session {
     /// Files of the guest's sysfs, by their paths below `/sys`.
     pub capture: Vec<(String, Vec<u8>)>,
     /// Files the runs left, by their absolute paths in the guest.
-    pub brought: Vec<(String, Vec<u8>)>,
+    pub brought_files: Vec<(String, Vec<u8>)>,
     /// The version of QEMU.
     pub qemu: String,
     /// The version of the guest's kernel.
@@ -56,10 +56,10 @@ const NOT_COUNTED: &str =
     "no figures: it was refused or could not be started, or its beginning and end were not seen once each";
 const OUT_OF_MEMORY: &str = "the guest ran out of memory: --memory gives it more";
 /// Exit status that a shell reports for SIGILL.
-const ILLEGAL: u8 = 132;
+const SIGILL_STATUS: u8 = 132;
 const NO_SUCH_INSTRUCTION: &str = "ended by an illegal instruction: QEMU has no AVX-512";
 /// Time for a guest to come up; long, because the host may be busy.
-const BOOT: Duration = Duration::from_secs(300);
+const BOOT_TIMEOUT: Duration = Duration::from_secs(300);
 /// Time for a guest's first output (or a third of the time limit, if that is less). A guest without output by then is
 /// started a second time: on busy hosts a start rarely hangs.
 const FIRST_OUTPUT_TIMEOUT: Duration = Duration::from_secs(120);
@@ -75,12 +75,12 @@ impl Lab {
     /// If QEMU does not start, the kernel does not come up, or the guest fails or time runs out before a run has ended.
     pub fn run(self, on: &mut dyn FnMut(Event<'_>)) -> Result<Session, LabError> {
         let begun = Instant::now();
-        let first_word = self
+        let first_output_limit = self
             .time_limit
             .map_or(FIRST_OUTPUT_TIMEOUT, |limit| FIRST_OUTPUT_TIMEOUT.min(limit / 3));
-        match self.attempt(begun, first_word, on)? {
+        match self.attempt(begun, first_output_limit, on)? {
             Some(session) => Ok(session),
-            None => self.attempt(begun, BOOT, on)?.ok_or_else(|| {
+            None => self.attempt(begun, BOOT_TIMEOUT, on)?.ok_or_else(|| {
                 LabError::own(
                     "the guest did not come up: it said nothing, twice; is this host much too busy?",
                 )
@@ -88,31 +88,32 @@ impl Lab {
         }
     }
 
-    /// Starts the guest once; `None` if it had no output within `first_word`. The time limit counts from `begun`.
+    /// Starts the guest once; `None` if it had no output within `first_output_limit`. The time limit counts from
+    /// `begun`.
     fn attempt(
         &self,
         begun: Instant,
-        first_word: Duration,
+        first_output_limit: Duration,
         on: &mut dyn FnMut(Event<'_>),
     ) -> Result<Option<Session>, LabError> {
         let mut guest = Guest::start(self)?;
-        let mut story = SessionState::new(self, begun);
+        let mut state = SessionState::new(self, begun);
         let mut out_of_time = None;
         // Rows are written before the control message that follows them, and are read in the same step.
-        while !story.done && story.failed.is_none() {
-            out_of_time = story.out_of_time(self);
+        while !state.done && state.failed.is_none() {
+            out_of_time = state.out_of_time(self);
             if out_of_time.is_some() {
                 break;
             }
-            if story.is_late(first_word) && guest.is_silent() {
+            if state.is_late(first_output_limit) && guest.is_silent() {
                 return Ok(None);
             }
-            if story.is_late(BOOT) {
+            if state.is_late(BOOT_TIMEOUT) {
                 return Err(guest.failure_reason(false));
             }
-            let starting = story.first_run.is_none();
-            let open = guest.read(story.pause(self), &mut |stream, bytes| {
-                story.take(stream, bytes, on);
+            let starting = state.first_run.is_none();
+            let open = guest.read(state.pause(self), &mut |stream, bytes| {
+                state.receive(stream, bytes, on);
             })?;
             if starting {
                 guest.check_files()?;
@@ -121,32 +122,32 @@ impl Lab {
                 break;
             }
         }
-        let broken = !story.done && story.failed.is_none() && out_of_time.is_none();
-        guest.end(&mut |stream, bytes| story.take(stream, bytes, on), broken);
-        let failed = story.failed.take();
+        let broken = !state.done && state.failed.is_none() && out_of_time.is_none();
+        guest.end(&mut |stream, bytes| state.receive(stream, bytes, on), broken);
+        let failed = state.failed.take();
         let failed = failed.map(|text| LabError::own(format!("the guest: {text}")));
-        let was_up = story.session.boot_seconds > 0.0;
-        let silent = || (!story.done).then(|| guest.failure_reason(was_up));
+        let was_up = state.session.boot_seconds > 0.0;
+        let silent = || (!state.done).then(|| guest.failure_reason(was_up));
         let stopped = out_of_time.or(failed).or_else(silent);
         if let Some(error) = stopped {
-            if !story.session.outcomes.iter().any(|run| run.ended) {
+            if !state.session.outcomes.iter().any(|run| run.ended) {
                 return Err(error);
             }
-            story.stop(error);
+            state.stop(error);
         }
-        let mut session = story.finish(self)?;
-        explain(&mut session.outcomes, guest.ran_out_of_memory());
+        let mut session = state.finish(self)?;
+        note_failure_reasons(&mut session.outcomes, guest.ran_out_of_memory());
         Ok(Some(session))
     }
 }
 
 /// Adds notes on why runs failed, if their exit status or the guest's kernel shows it.
-fn explain(outcomes: &mut [GuestRun], out_of_memory: bool) {
+fn note_failure_reasons(outcomes: &mut [GuestRun], out_of_memory: bool) {
     for outcome in outcomes.iter_mut().filter(|o| o.exit_status != 0) {
         if out_of_memory {
             outcome.notes.push(OUT_OF_MEMORY.to_owned());
         }
-        if outcome.exit_status == ILLEGAL {
+        if outcome.exit_status == SIGILL_STATUS {
             outcome.notes.push(NO_SUCH_INSTRUCTION.to_owned());
         }
     }
@@ -172,7 +173,7 @@ struct SessionState {
 
 impl SessionState {
     fn new(lab: &Lab, begun: Instant) -> Self {
-        let outcome = |under: &crate::Under| GuestRun {
+        let outcome = |under: &crate::RunPlacement| GuestRun {
             under: under.to_string(),
             ..GuestRun::default()
         };
@@ -238,20 +239,20 @@ impl SessionState {
             .for_each(|run| run.ended = true);
     }
 
-    fn take(&mut self, stream: Stream, bytes: &[u8], on: &mut dyn FnMut(Event<'_>)) {
+    fn receive(&mut self, stream: Stream, bytes: &[u8], on: &mut dyn FnMut(Event<'_>)) {
         match stream {
             Stream::Output => on(Event::Output(bytes)),
             Stream::Errors => on(Event::Errors(bytes)),
             Stream::Rows => self.rows.feed(bytes),
             Stream::Control => {
                 for message in self.control.feed(bytes) {
-                    self.hear(message, on);
+                    self.handle(message, on);
                 }
             }
         }
     }
 
-    fn hear(&mut self, message: Message, on: &mut dyn FnMut(Event<'_>)) {
+    fn handle(&mut self, message: Message, on: &mut dyn FnMut(Event<'_>)) {
         match message {
             Message::Ready(_) => {
                 self.session.boot_seconds = self.started.elapsed().as_secs_f64();
@@ -266,17 +267,17 @@ impl SessionState {
                 on(Event::Begins { run });
             }
             Message::Capture { path, bytes } => self.session.capture.push((path, bytes)),
-            Message::Brought { path, bytes } => self.session.brought.push((path, bytes)),
+            Message::Brought { path, bytes } => self.session.brought_files.push((path, bytes)),
             Message::Failed(text) => self.failed = Some(text),
             Message::Done => {
                 self.done = true;
                 self.ended(usize::MAX);
             }
-            of_run => self.hear_of_run(of_run, on),
+            of_run => self.handle_run_message(of_run, on),
         }
     }
 
-    fn hear_of_run(&mut self, message: Message, on: &mut dyn FnMut(Event<'_>)) {
+    fn handle_run_message(&mut self, message: Message, on: &mut dyn FnMut(Event<'_>)) {
         let outcomes = &mut self.session.outcomes;
         match message {
             Message::End {
@@ -318,7 +319,7 @@ impl SessionState {
         let samples = Calibration::pair(&self.pages, &self.rows.nodes)?;
         let frames = Calibration::learn(&self.segments, &samples)?;
         let cpus = self.cpus(lab);
-        let places = Places {
+        let node_maps = NodeMaps {
             nodes: lab.machine.machine.node_count(),
             frames: &frames,
             cpus: &cpus,
@@ -329,7 +330,7 @@ impl SessionState {
             match counted.and_then(|counted| Some((counted.pages()?, counted.slices()))) {
                 Some((pages, slices)) => {
                     let slices: Vec<_> = self.slices[run].iter().copied().zip(slices).collect();
-                    attribute(outcome, &self.objects[run], pages, &slices, &places);
+                    attribute(outcome, &self.objects[run], pages, &slices, &node_maps);
                 }
                 None => outcome.notes.push(NOT_COUNTED.to_owned()),
             }
@@ -361,10 +362,10 @@ mod tests {
             ..GuestRun::default()
         };
         let mut outcomes = [0, 132, 1].map(status);
-        explain(&mut outcomes, false);
+        note_failure_reasons(&mut outcomes, false);
         assert_eq!(outcomes.each_ref().map(|o| o.notes.len()), [0, 1, 0]);
         assert!(outcomes[1].notes[0].contains("AVX-512"));
-        explain(&mut outcomes, true);
+        note_failure_reasons(&mut outcomes, true);
         assert_eq!(outcomes.each_ref().map(|o| o.notes.len()), [0, 3, 1]);
     }
 }

@@ -5,19 +5,19 @@ use nodewise_linux::Host;
 use nodewise_machine::{CpuId, Machine, Node, NodeId, format_bytes};
 
 /// Limit for the counters' tables and for the duration of a run.
-const MOST_NODES: usize = 16;
+const MAX_NODES: usize = 16;
 /// By default each node with CPUs gets two virtual CPUs if these are no more than this number, else one.
-const USUAL_CPUS: usize = 8;
+const DEFAULT_MAX_CPUS: usize = 8;
 /// More CPUs would need an interrupt remapper.
-const MOST_CPUS: u32 = 255;
+const MAX_CPUS: u32 = 255;
 /// Smallest memory of a node with room for page tables, caches and data.
-const LEAST_MEMORY: u64 = 96 << 20;
+const MIN_MEMORY: u64 = 96 << 20;
 /// Default memory of a node: enough for inputs that are small enough for an emulator.
-const USUAL_MEMORY: u64 = 512 << 20;
+const DEFAULT_MEMORY: u64 = 512 << 20;
 /// Memory sizes are multiples of this, so that the kernel's zones begin at node boundaries.
-const MEMORY_GRAIN: u64 = 32 << 20;
+const MEMORY_GRANULE: u64 = 32 << 20;
 /// Largest distance: distances are bytes, and 255 means unreachable (ACPI 6.5, 5.2.17).
-const FARTHEST: f64 = 254.0;
+const MAX_DISTANCE: f64 = 254.0;
 
 /// Size of the whole guest.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -30,7 +30,7 @@ pub struct Size {
 
 /// A machine as scaled for the guest.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Virtual {
+pub struct VirtualMachine {
     /// Nodes, CPUs and memory as scaled, with pages of 4 KiB; latencies, links and routes are unchanged.
     pub machine: Machine,
     /// Distances `[from][to]` as Linux shows them: 10 is local.
@@ -39,7 +39,7 @@ pub struct Virtual {
     pub scale: Option<String>,
 }
 
-impl Virtual {
+impl VirtualMachine {
     /// Scales `machine` to `size`; sizes that are not given are chosen for this host.
     ///
     /// # Errors
@@ -49,12 +49,12 @@ impl Virtual {
         Self::within(machine, size, available / 2)
     }
 
-    /// [`Virtual::of`] if memory of default size may take `room` bytes in total.
+    /// [`VirtualMachine::of`] if memory of default size may take `room` bytes in total.
     fn within(machine: &Machine, size: &Size, room: u64) -> Result<Self, LabError> {
         let count = machine.node_count();
-        if count > MOST_NODES {
+        if count > MAX_NODES {
             return Err(LabError::usage(format!(
-                "machine {} has {count} nodes; the lab can emulate {MOST_NODES}",
+                "machine {} has {count} nodes; the lab can emulate {MAX_NODES}",
                 machine.name
             )));
         }
@@ -114,7 +114,11 @@ fn apportion(total: u64, weights: &[u64], least: u64) -> Vec<u64> {
 fn scaled_cpus(machine: &Machine, asked: Option<u32>) -> Result<Vec<Vec<CpuId>>, LabError> {
     let nodes = machine.cpu_nodes().count();
     let all = machine.cpus().len();
-    let usual = if 2 * nodes <= USUAL_CPUS { 2 * nodes } else { nodes };
+    let usual = if 2 * nodes <= DEFAULT_MAX_CPUS {
+        2 * nodes
+    } else {
+        nodes
+    };
     let total = asked.map_or(usual, |n| n as usize).min(all);
     if total < nodes {
         return Err(LabError::usage(format!(
@@ -122,9 +126,9 @@ fn scaled_cpus(machine: &Machine, asked: Option<u32>) -> Result<Vec<Vec<CpuId>>,
             machine.name
         )));
     }
-    if total > MOST_CPUS as usize {
+    if total > MAX_CPUS as usize {
         return Err(LabError::usage(format!(
-            "{total} CPUs: the lab can emulate {MOST_CPUS}"
+            "{total} CPUs: the lab can emulate {MAX_CPUS}"
         )));
     }
     let with_cpus: Vec<&Node> = machine.nodes.iter().filter(|n| !n.cpus.is_empty()).collect();
@@ -156,12 +160,12 @@ fn renumbered(kept: &[Vec<CpuId>]) -> Vec<Vec<CpuId>> {
 fn scaled_memory(machine: &Machine, asked: Option<u64>, room: u64) -> Result<Vec<u64>, LabError> {
     let weights: Vec<u64> = machine.nodes.iter().map(|n| n.memory).collect();
     let (nodes, all) = (weights.len() as u64, weights.iter().sum::<u64>());
-    let total = asked.unwrap_or_else(|| (nodes * USUAL_MEMORY).min(all).min(room));
-    if total < nodes * LEAST_MEMORY {
+    let total = asked.unwrap_or_else(|| (nodes * DEFAULT_MEMORY).min(all).min(room));
+    if total < nodes * MIN_MEMORY {
         return Err(LabError::usage(format!(
             "{} of memory is too little for {nodes} nodes: each needs {}{}",
             format_bytes(total >> 20 << 20),
-            format_bytes(LEAST_MEMORY),
+            format_bytes(MIN_MEMORY),
             if asked.is_some() {
                 ""
             } else {
@@ -169,9 +173,9 @@ fn scaled_memory(machine: &Machine, asked: Option<u64>, room: u64) -> Result<Vec
             },
         )));
     }
-    let least = LEAST_MEMORY / MEMORY_GRAIN;
-    let grains = apportion(total / MEMORY_GRAIN, &weights, least);
-    Ok(grains.into_iter().map(|g| g * MEMORY_GRAIN).collect())
+    let least = MIN_MEMORY / MEMORY_GRANULE;
+    let grains = apportion(total / MEMORY_GRANULE, &weights, least);
+    Ok(grains.into_iter().map(|g| g * MEMORY_GRANULE).collect())
 }
 
 fn distances(machine: &Machine) -> Vec<Vec<u8>> {
@@ -180,7 +184,7 @@ fn distances(machine: &Machine) -> Vec<Vec<u8>> {
             return 10;
         }
         let relative = 10.0 * machine.latency(reader, memory) / machine.latency(reader, reader);
-        relative.round().clamp(11.0, FARTHEST) as u8
+        relative.round().clamp(11.0, MAX_DISTANCE) as u8
     };
     machine
         .node_ids()
@@ -214,8 +218,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn usual(name: &str) -> Virtual {
-        Virtual::within(&Machine::named(name).unwrap(), &Size::default(), 8 << 30).unwrap()
+    fn usual(name: &str) -> VirtualMachine {
+        VirtualMachine::within(&Machine::named(name).unwrap(), &Size::default(), 8 << 30).unwrap()
     }
 
     #[test]
@@ -228,7 +232,7 @@ mod tests {
             let whole = Machine::named(name).unwrap();
             for (node, was) in machine.nodes.iter().zip(&whole.nodes) {
                 assert_eq!(node.cpus.is_empty(), was.cpus.is_empty(), "{name}");
-                assert!(node.memory >= LEAST_MEMORY && node.memory.is_multiple_of(MEMORY_GRAIN));
+                assert!(node.memory >= MIN_MEMORY && node.memory.is_multiple_of(MEMORY_GRANULE));
             }
             let same = machine.nodes == whole.nodes && machine.page_size == whole.page_size;
             assert_eq!(virtual_machine.scale.is_none(), same, "{name}");
@@ -251,7 +255,7 @@ mod tests {
     #[test]
     fn sizes_too_small_say_how_much_is_needed() {
         let machine = Machine::named("machine-a").unwrap();
-        let error = |size| Virtual::within(&machine, &size, 8 << 30).unwrap_err();
+        let error = |size| VirtualMachine::within(&machine, &size, 8 << 30).unwrap_err();
         let cpus = error(Size {
             cpus: Some(7),
             memory: None,
@@ -276,7 +280,7 @@ mod tests {
             node.memory = 256 << 20;
         }
         assert_eq!(
-            Virtual::within(&machine, &Size::default(), 8 << 30)
+            VirtualMachine::within(&machine, &Size::default(), 8 << 30)
                 .unwrap()
                 .scale,
             None

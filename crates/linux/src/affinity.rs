@@ -106,15 +106,15 @@ mod tests {
 
     #[test]
     fn another_thread_is_bound_and_let_go() {
-        let (tell, told) = std::sync::mpsc::channel();
+        let (sender, receiver) = std::sync::mpsc::channel();
         let (end, ended) = std::sync::mpsc::channel::<()>();
         let work = move || {
             // SAFETY: takes nothing.
-            tell.send(unsafe { libc::gettid() } as u32).unwrap();
+            sender.send(unsafe { libc::gettid() } as u32).unwrap();
             let _ = ended.recv();
         };
         let thread = std::thread::spawn(work);
-        let tid = told.recv().unwrap();
+        let tid = receiver.recv().unwrap();
         let before = super::cpus_of(tid).unwrap();
         super::bind(tid, &before[..1]).unwrap();
         assert_eq!(super::cpus_of(tid).unwrap(), before[..1]);

@@ -11,13 +11,13 @@ use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Largest number of notes: one for each process and set of CPUs that its threads were bound to.
-const NOTES: usize = 1024;
+const MAX_NOTES: usize = 1024;
 /// Largest number of times that a process's threads are listed.
-const PASSES: usize = 16;
+const MAX_PASSES: usize = 16;
 /// Number of generations of forked processes that are examined.
-const GENERATIONS: u32 = 4;
+const MAX_GENERATIONS: u32 = 4;
 /// Number of bytes of a directory listing that are read at once.
-const LISTED: usize = 4096;
+const LISTING_BYTES: usize = 4096;
 
 /// A note that the threads of a process with the affinity `given` had the affinity `before`.
 struct Note {
@@ -30,7 +30,7 @@ struct Note {
 struct Table {
     /// Number of entries that were ever used; all later ones are free.
     used: AtomicU32,
-    notes: [Note; NOTES],
+    notes: [Note; MAX_NOTES],
 }
 
 /// The guard process, with the notes shared with it.
@@ -122,7 +122,7 @@ impl AffinityGuard {
     fn used(&mut self) -> &mut [Note] {
         let table = self.table();
         let used = table.used.load(Ordering::Relaxed) as usize;
-        &mut table.notes[..used.min(NOTES)]
+        &mut table.notes[..used.min(MAX_NOTES)]
     }
 }
 
@@ -147,13 +147,13 @@ fn wait_and_restore(table: NonNull<Table>) {
         table.as_ref()
     };
     let used = table.used.load(Ordering::Acquire) as usize;
-    for note in &table.notes[..used.min(NOTES)] {
+    for note in &table.notes[..used.min(MAX_NOTES)] {
         match note.process.load(Ordering::Acquire) {
             0 => {}
             // Repeated because a thread that is still bound may create another one meanwhile, which inherits the
             // binding.
             process => {
-                for _ in 0..PASSES {
+                for _ in 0..MAX_PASSES {
                     if !restore(process, note, 0) {
                         break;
                     }
@@ -168,12 +168,12 @@ fn wait_and_restore(table: NonNull<Table>) {
 fn restore(process: u32, note: &Note, generation: u32) -> bool {
     let mut any = false;
     let path = path(&[Part::Text(b"/proc/"), Part::Number(process), Part::Text(b"/task")]);
-    let mut listed = [0_u64; LISTED / 8];
+    let mut listed = [0_u64; LISTING_BYTES / 8];
     // SAFETY: the path is terminated by 0; the buffer is as large as is said, and aligned for directory entries.
     unsafe {
         let folder = libc::open(path.as_ptr().cast(), libc::O_RDONLY | libc::O_DIRECTORY);
         loop {
-            let bytes = libc::syscall(libc::SYS_getdents64, folder, listed.as_mut_ptr(), LISTED);
+            let bytes = libc::syscall(libc::SYS_getdents64, folder, listed.as_mut_ptr(), LISTING_BYTES);
             let Ok(bytes @ 1..) = usize::try_from(bytes) else {
                 break;
             };
@@ -182,7 +182,7 @@ fn restore(process: u32, note: &Note, generation: u32) -> bool {
                 if current(tid).is_ok_and(|now| now == note.given) {
                     any |= apply(tid, &note.before).is_ok();
                 }
-                if generation < GENERATIONS {
+                if generation < MAX_GENERATIONS {
                     each_child(process, tid, |child| any |= restore(child, note, generation + 1));
                 }
             });

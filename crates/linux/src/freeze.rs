@@ -8,12 +8,12 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 /// Longest wait for threads to stop; threads in uninterruptible sleep stop only when they leave it.
-const PATIENCE: Duration = Duration::from_millis(500);
+const STOP_TIMEOUT: Duration = Duration::from_millis(500);
 /// If this process sends no heartbeat for this time, the watcher resumes the frozen process.
-const SILENCE: Duration = Duration::from_secs(10);
-const HEARTBEAT: Duration = Duration::from_secs(2);
-const ALIVE: u8 = b'+';
-const DONE: u8 = b'.';
+const HEARTBEAT_TIMEOUT: Duration = Duration::from_secs(10);
+const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(2);
+const HEARTBEAT_BYTE: u8 = b'+';
+const RESUMED_BYTE: u8 = b'.';
 
 /// A process stopped by `SIGSTOP`, with all its threads; resumed when this is dropped. A watcher process in a session
 /// of its own holds a pipe from us: if we are killed, or send no heartbeat for ten seconds, it sends `SIGCONT`.
@@ -36,7 +36,7 @@ struct Watched {
 /// # Errors
 /// The process is gone or not ours.
 pub fn may_stop(pid: u32) -> io::Result<()> {
-    send(open(pid)?.as_raw_fd(), 0)
+    send_signal(open_pidfd(pid)?.as_raw_fd(), 0)
 }
 
 impl Frozen {
@@ -48,11 +48,11 @@ impl Frozen {
         if states(pid).first() == Some(&'T') {
             return Ok(Self(None));
         }
-        let process = open(pid)?;
+        let process = open_pidfd(pid)?;
         let (reading, pipe) = pipe()?;
         let watcher = watch(&reading, &process)?;
         let pipe = Arc::new(pipe);
-        let heart = Some(beat(Arc::downgrade(&pipe)));
+        let heart = Some(start_heartbeats(Arc::downgrade(&pipe)));
         let frozen = Self(Some(Watched {
             since: Instant::now(),
             process,
@@ -77,7 +77,7 @@ impl Frozen {
     fn signal(&self, signal: libc::c_int) -> io::Result<()> {
         self.0
             .as_ref()
-            .map_or(Ok(()), |w| send(w.process.as_raw_fd(), signal))
+            .map_or(Ok(()), |w| send_signal(w.process.as_raw_fd(), signal))
     }
 }
 
@@ -86,7 +86,7 @@ impl Drop for Frozen {
         // An error means that the process has ended.
         let _ = self.signal(libc::SIGCONT);
         if let Some(watched) = self.0.take() {
-            tell(&watched.pipe, DONE);
+            send_byte(&watched.pipe, RESUMED_BYTE);
             // SAFETY: our own child's id, whose status is not wanted.
             unsafe { libc::waitpid(watched.watcher, std::ptr::null_mut(), 0) };
             drop(watched.pipe);
@@ -99,25 +99,25 @@ impl Drop for Frozen {
 }
 
 /// Sends heartbeats until the pipe is dropped.
-fn beat(pipe: Weak<OwnedFd>) -> JoinHandle<()> {
+fn start_heartbeats(pipe: Weak<OwnedFd>) -> JoinHandle<()> {
     std::thread::spawn(move || {
         while let Some(pipe) = pipe.upgrade() {
-            tell(&pipe, ALIVE);
+            send_byte(&pipe, HEARTBEAT_BYTE);
             drop(pipe);
-            std::thread::park_timeout(HEARTBEAT);
+            std::thread::park_timeout(HEARTBEAT_INTERVAL);
         }
     })
 }
 
 /// Sends a byte to the watcher. Errors are ignored: with a full pipe or a watcher that has ended no heartbeat is
 /// needed.
-fn tell(pipe: &OwnedFd, byte: u8) {
+fn send_byte(pipe: &OwnedFd, byte: u8) {
     let flags = libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT;
     // SAFETY: one byte of our own.
     unsafe { libc::send(pipe.as_raw_fd(), (&raw const byte).cast(), 1, flags) };
 }
 
-fn open(pid: u32) -> io::Result<OwnedFd> {
+fn open_pidfd(pid: u32) -> io::Result<OwnedFd> {
     // SAFETY: takes numbers alone.
     let descriptor = unsafe { libc::syscall(libc::SYS_pidfd_open, pid as libc::pid_t, 0) };
     if descriptor < 0 {
@@ -127,7 +127,7 @@ fn open(pid: u32) -> io::Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(descriptor as RawFd) })
 }
 
-fn send(process: RawFd, signal: libc::c_int) -> io::Result<()> {
+fn send_signal(process: RawFd, signal: libc::c_int) -> io::Result<()> {
     let nothing = std::ptr::null::<libc::siginfo_t>();
     // SAFETY: without information the kernel fills in what kill(2) would; flags 0.
     match unsafe { libc::syscall(libc::SYS_pidfd_send_signal, process, signal, nothing, 0) } {
@@ -153,14 +153,14 @@ fn watch(reading: &OwnedFd, process: &OwnedFd) -> io::Result<libc::pid_t> {
     let kept = [reading.as_raw_fd(), process.as_raw_fd()];
     let waits = || {
         let last = loop {
-            match heard(0) {
-                Some(ALIVE) => {}
+            match receive_byte(0) {
+                Some(HEARTBEAT_BYTE) => {}
                 last => break last,
             }
         };
-        if last != Some(DONE) {
+        if last != Some(RESUMED_BYTE) {
             // An error cannot be reported any more.
-            let _ = send(1, libc::SIGCONT);
+            let _ = send_signal(1, libc::SIGCONT);
         }
     };
     // SAFETY: system calls on its own stack alone.
@@ -168,7 +168,7 @@ fn watch(reading: &OwnedFd, process: &OwnedFd) -> io::Result<libc::pid_t> {
 }
 
 /// The next byte; none if the pipe was closed, or no byte came in time.
-fn heard(from: RawFd) -> Option<u8> {
+fn receive_byte(from: RawFd) -> Option<u8> {
     let mut readable = libc::pollfd {
         fd: from,
         events: libc::POLLIN,
@@ -177,7 +177,7 @@ fn heard(from: RawFd) -> Option<u8> {
     let mut byte = 0;
     // SAFETY: one descriptor; one byte of our own. All signals are blocked, so nothing interrupts.
     let read = unsafe {
-        libc::poll(&raw mut readable, 1, SILENCE.as_millis() as libc::c_int) == 1
+        libc::poll(&raw mut readable, 1, HEARTBEAT_TIMEOUT.as_millis() as libc::c_int) == 1
             && libc::read(from, (&raw mut byte).cast(), 1) == 1
     };
     read.then_some(byte)
@@ -185,7 +185,7 @@ fn heard(from: RawFd) -> Option<u8> {
 
 fn wait_until_stopped(pid: u32) {
     let start = Instant::now();
-    while states(pid).iter().any(|s| !"TtZX".contains(*s)) && start.elapsed() < PATIENCE {
+    while states(pid).iter().any(|s| !"TtZX".contains(*s)) && start.elapsed() < STOP_TIMEOUT {
         std::thread::sleep(Duration::from_millis(1));
     }
 }

@@ -82,16 +82,16 @@ mod tests {
     fn a_signal_reaches_the_child_and_is_remembered() {
         let interrupts = Interrupts::hold().unwrap();
         let mut sleep = Command::new("/bin/sleep");
-        let mut looks = 0;
+        let mut calls = 0;
         // To this thread alone: the others of the tests have not blocked it.
-        let tell = |_| {
-            looks += 1;
+        let raise_signal = |_| {
+            calls += 1;
             // SAFETY: a signal to the calling thread, which holds it back.
             unsafe { libc::raise(signals::SIGTERM) };
         };
-        let status = interrupts.run(sleep.arg("600"), Duration::from_millis(20), tell);
+        let status = interrupts.run(sleep.arg("600"), Duration::from_millis(20), raise_signal);
         assert_eq!(shell(status), 128 + signals::SIGTERM);
-        assert!(looks >= 1 && interrupts.taken() == Some(signals::SIGTERM));
+        assert!(calls >= 1 && interrupts.taken() == Some(signals::SIGTERM));
     }
 
     fn shell(status: io::Result<ExitStatus>) -> i32 {

@@ -88,8 +88,8 @@ pub fn decline_balancing() {
     let mut mode: libc::c_int = 0;
     let no_nodes = std::ptr::null_mut::<u64>();
     // SAFETY: the kernel writes one int to `mode`, and no nodes where it is given none.
-    let asked = unsafe { libc::syscall(libc::SYS_get_mempolicy, &raw mut mode, no_nodes, 0, 0, 0) };
-    if asked == 0 && mode == 0 {
+    let result = unsafe { libc::syscall(libc::SYS_get_mempolicy, &raw mut mode, no_nodes, 0, 0, 0) };
+    if result == 0 && mode == 0 {
         // SAFETY: no pointer is passed but null, with 0 bits.
         unsafe { libc::syscall(libc::SYS_set_mempolicy, LOCAL, no_nodes, 0) };
     }

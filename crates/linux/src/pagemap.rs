@@ -72,7 +72,7 @@ struct Region {
 
 /// Neighbouring pages in memory, all huge or all small.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Run {
+pub struct PageRun {
     /// The address of the first page.
     pub start: u64,
     /// The address after the last.
@@ -124,7 +124,7 @@ impl Pagemap {
     ///
     /// # Errors
     /// The process has ended, or Linux is older than 6.7.
-    pub fn runs(&self, start: u64, end: u64, mut found: impl FnMut(Run)) -> io::Result<()> {
+    pub fn runs(&self, start: u64, end: u64, mut found: impl FnMut(PageRun)) -> io::Result<()> {
         let (mut from, end) = (start >> 12, end >> 12);
         let mut regions = [Region::default(); 64];
         while from < end {
@@ -134,7 +134,7 @@ impl Pagemap {
                 .ok_or(io::ErrorKind::Unsupported)?;
             for region in &regions[..count] {
                 if region.categories & (OF_FILE | ZEROS) == 0 {
-                    found(Run {
+                    found(PageRun {
                         start: region.start,
                         end: region.end,
                         huge: region.categories & HUGE != 0,

@@ -27,13 +27,13 @@ pub enum PageStatus {
 /// Move pages that only this process maps (include/uapi/linux/mempolicy.h).
 const MPOL_MF_MOVE: libc::c_int = 2;
 /// A value that is neither a node nor a negated error number.
-const UNSAID: i32 = i32::MIN;
+const NO_STATUS: i32 = i32::MIN;
 
 impl PageStatus {
     fn of(status: i32) -> Self {
         match u32::try_from(status) {
             Ok(node) => Self::On(node),
-            Err(_) if status == UNSAID => Self::Unreported,
+            Err(_) if status == NO_STATUS => Self::Unreported,
             Err(_) => match -status {
                 libc::ENOENT => Self::Absent,
                 libc::EBUSY => Self::Busy,
@@ -112,7 +112,7 @@ pub fn move_to(pid: u32, addresses: &[u64], node: u32) -> (Vec<PageStatus>, Opti
 }
 
 fn call(pid: u32, addresses: &[u64], nodes: Option<&[i32]>) -> (Vec<PageStatus>, Option<CallError>) {
-    let mut status = vec![UNSAID; addresses.len()];
+    let mut status = vec![NO_STATUS; addresses.len()];
     // SAFETY: all arrays have `len` entries and outlive the call; null nodes only ask. The addresses
     // are numbers of another process's memory, never followed here.
     let result = unsafe {
@@ -133,10 +133,10 @@ fn call(pid: u32, addresses: &[u64], nodes: Option<&[i32]>) -> (Vec<PageStatus>,
 /// Reads a byte of each page, as the process itself might. That resolves the protection of a page marked for
 /// sampling, which kernels up to 6.1 report as absent. Pages that cannot be read are left as they are.
 pub fn unprotect(pid: u32, addresses: &[u64]) {
-    const AT_ONCE: usize = 1024;
-    let (mut byte, mut left) = ([0u8; AT_ONCE], addresses);
+    const BATCH_PAGES: usize = 1024;
+    let (mut byte, mut left) = ([0u8; BATCH_PAGES], addresses);
     while !left.is_empty() {
-        let part = &left[..left.len().min(AT_ONCE)];
+        let part = &left[..left.len().min(BATCH_PAGES)];
         let remote: Vec<libc::iovec> = part.iter().map(|a| one_byte(*a)).collect();
         let local = libc::iovec {
             iov_base: byte.as_mut_ptr().cast(),

@@ -63,7 +63,7 @@ impl Status {
     }
 }
 
-/// Kernel list notation; what cannot be read is left out. No host has as many CPUs or nodes as [`MOST`].
+/// Kernel list notation; what cannot be read is left out. No host has as many CPUs or nodes as [`MAX_NUMBER`].
 pub(crate) fn parse_list(text: &str) -> Vec<u32> {
     let part = |part: &str| {
         let (first, last) = part.split_once('-').unwrap_or((part, part));
@@ -71,16 +71,16 @@ pub(crate) fn parse_list(text: &str) -> Vec<u32> {
             first.trim().parse::<u32>().ok()?,
             last.trim().parse::<u32>().ok()?,
         );
-        (last < MOST).then_some(first..=last)
+        (last < MAX_NUMBER).then_some(first..=last)
     };
     text.split(',')
         .filter_map(part)
         .flatten()
-        .take(MOST as usize)
+        .take(MAX_NUMBER as usize)
         .collect()
 }
 
-const MOST: u32 = 1 << 20;
+const MAX_NUMBER: u32 = 1 << 20;
 
 /// A thread at one moment.
 #[derive(Clone, Debug, PartialEq, Eq)]

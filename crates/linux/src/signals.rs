@@ -85,8 +85,8 @@ pub fn survive_file_limit() {
     // SAFETY: an all-zero action is a valid place for the old one; the new one's handler does nothing.
     unsafe {
         let mut before: libc::sigaction = std::mem::zeroed();
-        let asked = libc::sigaction(libc::SIGXFSZ, std::ptr::null(), &raw mut before);
-        if asked == 0 && before.sa_sigaction == libc::SIG_DFL {
+        let result = libc::sigaction(libc::SIGXFSZ, std::ptr::null(), &raw mut before);
+        if result == 0 && before.sa_sigaction == libc::SIG_DFL {
             let mut action: libc::sigaction = std::mem::zeroed();
             action.sa_sigaction = nothing as extern "C" fn(libc::c_int) as usize;
             action.sa_flags = libc::SA_RESTART;

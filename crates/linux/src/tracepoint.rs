@@ -4,7 +4,7 @@ use crate::Host;
 use std::collections::HashMap;
 
 /// The usual mount points of tracefs.
-const USUAL: [&str; 2] = ["sys/kernel/tracing", "sys/kernel/debug/tracing"];
+const USUAL_MOUNTS: [&str; 2] = ["sys/kernel/tracing", "sys/kernel/debug/tracing"];
 
 /// A tracepoint of the kernel.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -53,12 +53,12 @@ impl Host {
     #[must_use]
     pub fn tracepoint(&self, group: &str, name: &str) -> Option<Tracepoint> {
         let mounts = self.read("proc/self/mounts").unwrap_or_default();
-        let elsewhere = mounts.lines().filter_map(|line| {
+        let other_mounts = mounts.lines().filter_map(|line| {
             let mut words = line.split_ascii_whitespace();
             let (folder, kind) = (words.nth(1)?, words.next()?);
             (kind == "tracefs").then(|| folder.trim_start_matches('/').to_owned())
         });
-        let folders = USUAL.map(str::to_owned).into_iter().chain(elsewhere);
+        let folders = USUAL_MOUNTS.map(str::to_owned).into_iter().chain(other_mounts);
         let mut texts = folders.filter_map(|f| self.line(&format!("{f}/events/{group}/{name}/format")));
         texts.find_map(|text| Tracepoint::parse(&text))
     }

@@ -32,9 +32,9 @@ pub const HUGE: u64 = 2 << 20;
 /// Size of a small page in bytes.
 pub const SMALL: u64 = 4 << 10;
 /// The largest number of threads that are examined when one is chosen to be interrupted.
-const MOST_LOOKED_AT: usize = 64;
+const MAX_EXAMINED: usize = 64;
 /// How many threads are tried, as the chosen one may end first.
-const TRIES: u32 = 8;
+const MAX_TRIES: u32 = 8;
 /// The machine code of the instruction `syscall`.
 const SYSTEM_CALL: [u8; 2] = [0x0f, 0x05];
 
@@ -171,7 +171,7 @@ impl Refusal {
 
 /// The thread to interrupt, and what must be known to make system calls with it.
 #[derive(Clone, Copy, Debug)]
-struct Place {
+struct InjectionTarget {
     pid: u32,
     tid: u32,
     instruction: u64,
@@ -207,7 +207,7 @@ impl Sampler {
     /// # Errors
     /// The process cannot be entered; it continues unchanged.
     pub fn attach(host: &Host, pid: u32) -> Result<Self, Refusal> {
-        for _ in 1..TRIES {
+        for _ in 1..MAX_TRIES {
             match Self::enter(host, pid) {
                 // The thread that was chosen has ended, not the process.
                 Err(Refusal::Gone) if host.has_process(pid) => {}
@@ -226,7 +226,7 @@ impl Sampler {
     }
 
     fn start(host: &Host, pid: u32) -> io::Result<Self> {
-        let place = place(host, pid)?;
+        let target = injection_target(host, pid)?;
         let (commands, commanding) = io::pipe()?;
         let (replies, replying) = io::pipe()?;
         let mut buffer = vec![0; HUGE as usize];
@@ -237,7 +237,7 @@ impl Sampler {
         let kept = [commands.as_raw_fd(), replying.as_raw_fd(), memory.as_raw_fd()];
         // SAFETY: the closure only makes system calls and uses memory that is already allocated.
         let keeper = unsafe {
-            cleanup_process::start(c"nodewise-keeper", &kept, || keeper::run(&place, &mut buffer))
+            cleanup_process::start(c"nodewise-keeper", &kept, || keeper::run(&target, &mut buffer))
         }?;
         Ok(Self {
             commands: Some(File::from(OwnedFd::from(commanding))),
@@ -321,13 +321,13 @@ impl Drop for Sampler {
     }
 }
 
-fn place(host: &Host, pid: u32) -> io::Result<Place> {
+fn injection_target(host: &Host, pid: u32) -> io::Result<InjectionTarget> {
     let tid = thread(host, pid)?;
     let status = host.read(&format!("proc/{pid}/task/{tid}/status"));
     let mut maps = [0; 32];
     let path = format!("/proc/{pid}/maps");
     maps[..path.len()].copy_from_slice(path.as_bytes());
-    Ok(Place {
+    Ok(InjectionTarget {
         pid,
         tid,
         instruction: instruction(host, pid)?,
@@ -356,7 +356,7 @@ fn thread(host: &Host, pid: u32) -> io::Result<u32> {
     };
     let calls: Vec<(u32, String)> = tids
         .iter()
-        .take(MOST_LOOKED_AT)
+        .take(MAX_EXAMINED)
         .map(|tid| (*tid, call(tid)))
         .collect();
     let first = |word: &str| {

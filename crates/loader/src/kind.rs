@@ -1,7 +1,7 @@
 //! Classifies files: programs, scripts, others.
 
 use crate::Program;
-use crate::script::{self, LINE};
+use crate::script::{self, LINE_BYTES};
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Read};
@@ -30,7 +30,7 @@ pub enum Kind {
 pub fn kind(path: &Path) -> io::Result<Kind> {
     let file = File::open(path)?;
     let mut head = Vec::new();
-    (&file).take(LINE).read_to_end(&mut head)?;
+    (&file).take(LINE_BYTES).read_to_end(&mut head)?;
     if let Some((interpreter, argument)) = script::interpreter(&head) {
         return Ok(Kind::Script {
             interpreter,
@@ -63,7 +63,7 @@ impl Program {
 /// As [`kind`].
 pub fn interpreted(path: &Path) -> io::Result<Option<(PathBuf, Program)>> {
     let mut at = path.to_owned();
-    for _ in 0..=script::MOST_INTERPRETERS {
+    for _ in 0..=script::MAX_INTERPRETERS {
         match kind(&at)? {
             Kind::Elf(program) => return Ok(Some((at, program))),
             Kind::Script { interpreter, .. } => at = interpreter,

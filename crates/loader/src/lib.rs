@@ -22,5 +22,5 @@ mod target;
 pub use foreign::Foreign;
 pub use kind::{Kind, interpreted, kind};
 pub use program::Program;
-pub use script::MOST_INTERPRETERS;
+pub use script::MAX_INTERPRETERS;
 pub use search::{Environment, Libraries, Missing, libraries};

@@ -172,7 +172,7 @@ fn sanitizer(needed: &[OsString], strings: &[u8]) -> Option<&'static str> {
         ("lsan", "LeakSanitizer"),
     ];
     let answered_by_us = needed.iter().any(|n| n == OWN_RUNTIME);
-    let asked = |short: &str| {
+    let linked = |short: &str| {
         let begins = [format!("lib{short}.so"), format!("libclang_rt.{short}")];
         needed
             .iter()
@@ -182,6 +182,6 @@ fn sanitizer(needed: &[OsString], strings: &[u8]) -> Option<&'static str> {
         let name = format!("__{short}_init");
         !answered_by_us && strings.split(|b| *b == 0).any(|s| s == name.as_bytes())
     };
-    let found = known.iter().find(|(short, _)| asked(short) || exported(short));
+    let found = known.iter().find(|(short, _)| linked(short) || exported(short));
     found.map(|(_, name)| *name)
 }

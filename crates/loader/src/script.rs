@@ -5,9 +5,9 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
 /// Number of bytes of a file that the kernel reads to find the interpreter line.
-pub(crate) const LINE: u64 = 256;
+pub(crate) const LINE_BYTES: u64 = 256;
 /// Largest number of nested interpreters (`BINPRM_MAX_RECURSION` in the kernel).
-pub const MOST_INTERPRETERS: usize = 4;
+pub const MAX_INTERPRETERS: usize = 4;
 
 /// The interpreter named after `#!` in the first bytes of a file, and its optional single argument.
 pub(crate) fn interpreter(head: &[u8]) -> Option<(PathBuf, Option<OsString>)> {

@@ -1,7 +1,7 @@
 //! Builds a machine from a file's entries, and derives the parts that the file leaves out.
 
 use crate::file::{LinkEntry, MachineFile, NodeEntry};
-use crate::hops::carried;
+use crate::hops::way_bandwidth;
 use crate::listed::RouteEntry;
 use crate::routing::{SharedLink, shortest_paths};
 use crate::text::{parse_bytes, parse_list};
@@ -140,7 +140,7 @@ impl MachineFile {
                     .backplane
                     .filter(|_| reader != memory)
                     .unwrap_or(f64::INFINITY);
-                let carried = carried(&way, &self.hop_rules)
+                let carried = way_bandwidth(&way, &self.hop_rules)
                     .min(shared)
                     .min(nodes[memory].bandwidth);
                 let matrix = self.bandwidth.as_ref().map(|b| b[reader][memory]);

@@ -1,6 +1,6 @@
 //! The machine file: TOML, described in `docs/machines.md`.
 
-use crate::hops::carried;
+use crate::hops::way_bandwidth;
 use crate::listed::RouteEntry;
 use crate::routing::SharedLink;
 use crate::text::{format_bytes, format_list};
@@ -115,7 +115,10 @@ impl Machine {
                     .backplane
                     .filter(|_| !way.is_empty())
                     .unwrap_or(f64::INFINITY);
-                route.bandwidth == carried(&way, &self.hop_rules).min(shared).min(memory.bandwidth)
+                route.bandwidth
+                    == way_bandwidth(&way, &self.hop_rules)
+                        .min(shared)
+                        .min(memory.bandwidth)
             })
         })
     }
@@ -130,7 +133,7 @@ impl MachineFile {
     }
 
     fn of(machine: &Machine) -> Self {
-        let tell = |assumed| {
+        let texts = |assumed| {
             let of = machine.sources.iter().filter(move |s| s.assumed == assumed);
             of.map(|s| (s.field.clone(), s.text.clone())).collect()
         };
@@ -148,8 +151,8 @@ impl MachineFile {
             links: links.map(|l| LinkEntry::of(machine, LinkId(l))).collect(),
             routes: RouteEntry::all(machine),
             hop_rules: machine.hop_rules.clone(),
-            sources: tell(false),
-            assumed: tell(true),
+            sources: texts(false),
+            assumed: texts(true),
         }
     }
 }

@@ -20,7 +20,7 @@ pub struct HopRule {
 
 /// MB/s that a flow alone gets over these links: the minimum over all links, and over all consecutive pairs by their
 /// rules. Infinite without links.
-pub(crate) fn carried(way: &[&Link], rules: &[HopRule]) -> f64 {
+pub(crate) fn way_bandwidth(way: &[&Link], rules: &[HopRule]) -> f64 {
     let links = way.iter().map(|l| l.bandwidth);
     let hops = way.windows(2).map(|w| {
         let rule = rules.iter().find(|r| r.covers(w[0], w[1]));
@@ -91,14 +91,14 @@ mod tests {
             factor: 0.5,
         }];
         let (wide, narrow) = (link("wide", 10.0), link("narrow", 6.0));
-        assert_eq!(carried(&[&wide, &narrow], &rules), 3.0);
-        assert_eq!(carried(&[&narrow, &wide], &rules), 6.0);
+        assert_eq!(way_bandwidth(&[&wide, &narrow], &rules), 3.0);
+        assert_eq!(way_bandwidth(&[&narrow, &wide], &rules), 6.0);
         assert_eq!(
-            carried(&[&narrow, &wide, &narrow], &rules),
+            way_bandwidth(&[&narrow, &wide, &narrow], &rules),
             3.0,
             "the second and third links"
         );
-        assert_eq!(carried(&[&wide, &link("least", 2.0)], &rules), 2.0);
-        assert_eq!(carried(&[], &rules), f64::INFINITY);
+        assert_eq!(way_bandwidth(&[&wide, &link("least", 2.0)], &rules), 2.0);
+        assert_eq!(way_bandwidth(&[], &rules), f64::INFINITY);
     }
 }

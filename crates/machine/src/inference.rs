@@ -21,7 +21,7 @@ mod survey;
 mod wide;
 
 pub use estimate::Estimate;
-pub use graph::Place;
+pub use graph::BottleneckKind;
 pub use survey::{Bottleneck, Survey, Verdict};
 
 use crate::{Flow, Machine, NodeId};
@@ -37,10 +37,10 @@ pub fn survey(
 ) -> Survey {
     let mut survey = Survey::new(alone);
     while let Some(group) = survey.next(&divisible) {
-        let Some(rates) = measure(&survey.of(&group)) else {
+        let Some(rates) = measure(&survey.flows_at(&group)) else {
             return survey;
         };
-        survey.tell(&group, &rates);
+        survey.record(&group, &rates);
     }
     wide::search(&mut survey, &mut measure);
     survey
@@ -54,7 +54,7 @@ pub struct Inferred {
     /// Bandwidth of each flow alone, MB/s.
     pub alone: Vec<f64>,
     /// The bottlenecks that flows share, each with what it is taken for.
-    pub bottlenecks: Vec<(Bottleneck, Place)>,
+    pub bottlenecks: Vec<(Bottleneck, BottleneckKind)>,
 }
 
 impl Inferred {
@@ -66,11 +66,11 @@ impl Inferred {
         let alone: Vec<f64> = survey.alone().iter().map(|a| a.median).collect();
         let mut all = bottlenecks::bottlenecks(survey);
         all.extend(survey.wide.iter().cloned());
-        let places = graph::places(&flows, &alone, &all, local);
+        let kinds = graph::kinds(&flows, &alone, &all, local);
         Self {
             flows,
             alone,
-            bottlenecks: all.into_iter().zip(places).collect(),
+            bottlenecks: all.into_iter().zip(kinds).collect(),
         }
     }
 

@@ -35,7 +35,11 @@ impl RouteEntry {
     /// The links that the entry names; or, for each step between its nodes, the widest link that joins them.
     pub fn path(&self, links: &[SharedLink]) -> Result<Vec<LinkId>, MachineError> {
         match &self.links {
-            None => self.stops().windows(2).map(|pair| widest(links, pair)).collect(),
+            None => self
+                .stops()
+                .windows(2)
+                .map(|pair| widest_link(links, pair))
+                .collect(),
             Some(_) if !self.via.is_empty() => Err(MachineError::invalid("give `via` or `links`, not both")),
             Some(ids) => self.crossed(ids, links),
         }
@@ -72,13 +76,15 @@ impl RouteEntry {
             let shortest = shortest_paths(&shared, machine.node_count(), memory);
             let routes = machine.node_ids().zip(&shortest);
             routes
-                .filter_map(|(reader, path)| Self::told(machine, &shared, (memory, reader), path.as_ref()))
+                .filter_map(|(reader, path)| {
+                    Self::entry_of(machine, &shared, (memory, reader), path.as_ref())
+                })
                 .collect::<Vec<_>>()
         };
         machine.node_ids().flat_map(from).collect()
     }
 
-    fn told(
+    fn entry_of(
         machine: &Machine,
         shared: &[SharedLink],
         (memory, reader): (NodeId, NodeId),
@@ -104,7 +110,7 @@ impl RouteEntry {
     }
 }
 
-fn widest(links: &[SharedLink], pair: &[u32]) -> Result<LinkId, MachineError> {
+fn widest_link(links: &[SharedLink], pair: &[u32]) -> Result<LinkId, MachineError> {
     let joins = |l: &SharedLink| l.joins(NodeId(pair[0]), NodeId(pair[1]));
     let joining = links.iter().enumerate().filter(|(_, l)| joins(l));
     joining

@@ -47,7 +47,7 @@ impl Machine {
 
 /// A private link for each ordered pair. A remote reader's bandwidth is the memory's own, reduced in the ratio of local
 /// to remote latency.
-fn crossbar(nodes: &[Found], latency_ns: &[Vec<f64>]) -> (Vec<Link>, Vec<Vec<Route>>) {
+fn crossbar(nodes: &[SysfsNode], latency_ns: &[Vec<f64>]) -> (Vec<Link>, Vec<Vec<Route>>) {
     let count = nodes.len();
     let mut links = Vec::new();
     let mut routes = vec![vec![Route::default(); count]; count];
@@ -75,7 +75,7 @@ fn crossbar(nodes: &[Found], latency_ns: &[Vec<f64>]) -> (Vec<Link>, Vec<Vec<Rou
 }
 
 /// The nodes that have memory, including the CPUs of nodes that have none, and the distances among them.
-fn with_memory(all: Vec<Found>, distances: &[Vec<f64>]) -> (Vec<Found>, Vec<Vec<f64>>) {
+fn with_memory(all: Vec<SysfsNode>, distances: &[Vec<f64>]) -> (Vec<SysfsNode>, Vec<Vec<f64>>) {
     let kept: Vec<usize> = (0..all.len()).filter(|n| all[*n].node.memory > 0).collect();
     if kept.is_empty() {
         return (all, distances.to_vec());
@@ -89,7 +89,7 @@ fn with_memory(all: Vec<Found>, distances: &[Vec<f64>]) -> (Vec<Found>, Vec<Vec<
     for (n, found) in all.iter().enumerate() {
         cpus[nearest(n).unwrap_or(n)].extend(&found.node.cpus);
     }
-    let mut nodes: Vec<Found> = all.into_iter().filter(|f| f.node.memory > 0).collect();
+    let mut nodes: Vec<SysfsNode> = all.into_iter().filter(|f| f.node.memory > 0).collect();
     for (found, n) in nodes.iter_mut().zip(&kept) {
         found.node.cpus = std::mem::take(&mut cpus[*n]);
         found.node.cpus.sort_unstable();
@@ -100,7 +100,7 @@ fn with_memory(all: Vec<Found>, distances: &[Vec<f64>]) -> (Vec<Found>, Vec<Vec<
 
 /// Latencies from distances: a memory's nearest CPUs have its local latency, others a larger one in proportion to their
 /// distance.
-fn latencies(nodes: &[Found], distances: &[Vec<f64>]) -> Vec<Vec<f64>> {
+fn latencies(nodes: &[SysfsNode], distances: &[Vec<f64>]) -> Vec<Vec<f64>> {
     let latency = |reader: usize, memory: usize| {
         let readers = (0..nodes.len()).filter(|r| !nodes[*r].node.cpus.is_empty());
         let nearest = readers
@@ -116,7 +116,7 @@ fn latencies(nodes: &[Found], distances: &[Vec<f64>]) -> Vec<Vec<f64>> {
 }
 
 /// A node, with what the firmware says about it.
-struct Found {
+struct SysfsNode {
     node: Node,
     /// Read latency from its nearest CPUs, ns.
     hmat_ns: Option<f64>,
@@ -156,7 +156,7 @@ impl Sysfs<'_> {
     }
 
     /// All online nodes, ascending; one node for kernels without NUMA, which show none.
-    fn nodes(&self) -> Result<Vec<Found>, MachineError> {
+    fn nodes(&self) -> Result<Vec<SysfsNode>, MachineError> {
         if !self.path("node/online").exists() {
             let cpus = self.list("cpu/online")?;
             return Ok(vec![found(0, cpus, 0, None, None)]);
@@ -167,7 +167,7 @@ impl Sysfs<'_> {
             .collect()
     }
 
-    fn node(&self, index: u32) -> Result<Found, MachineError> {
+    fn node(&self, index: u32) -> Result<SysfsNode, MachineError> {
         let cpus = self.list(&format!("node/node{index}/cpulist"))?;
         let meminfo = self.text(&format!("node/node{index}/meminfo"))?;
         let total = meminfo.lines().find_map(|line| line.split_once("MemTotal:"));
@@ -187,11 +187,11 @@ impl Sysfs<'_> {
         ))
     }
 
-    fn distances(&self, nodes: &[Found]) -> Result<Vec<Vec<f64>>, MachineError> {
+    fn distances(&self, nodes: &[SysfsNode]) -> Result<Vec<Vec<f64>>, MachineError> {
         if let [_] = nodes {
             return Ok(vec![vec![10.0]]);
         }
-        let row = |found: &Found| {
+        let row = |found: &SysfsNode| {
             let below = format!("node/node{}/distance", found.node.os_index);
             let row: Vec<f64> = self
                 .text(&below)?
@@ -217,21 +217,21 @@ fn found(
     memory: u64,
     hmat_ns: Option<f64>,
     hmat_bandwidth: Option<f64>,
-) -> Found {
+) -> SysfsNode {
     let node = Node {
         os_index: index,
         cpus: cpus.into_iter().map(CpuId).collect(),
         memory,
         bandwidth: hmat_bandwidth.unwrap_or(NODE_BANDWIDTH),
     };
-    Found {
+    SysfsNode {
         node,
         hmat_ns,
         hmat_bandwidth: hmat_bandwidth.is_some(),
     }
 }
 
-fn sources(nodes: &[Found]) -> Vec<Source> {
+fn sources(nodes: &[SysfsNode]) -> Vec<Source> {
     let mut all = vec![
         Source::stated("nodes", "sysfs: node lists, CPU lists, memory"),
         Source::assumed("page_size", "4 KiB, the common base page"),

@@ -1,7 +1,7 @@
 //! The two notations that machine files share with the kernel: CPU lists and sizes.
 
 /// The largest number that a list may contain.
-const LAST: u32 = 1 << 20;
+const MAX_NUMBER: u32 = 1 << 20;
 
 /// Parses `0-3,8,10-11` into ascending numbers; an empty text is an empty list.
 ///
@@ -13,7 +13,7 @@ pub fn parse_list(text: &str) -> Option<Vec<u32>> {
         let (first, last) = part.split_once('-').unwrap_or((part, part));
         let (first, last): (u32, u32) = (first.trim().parse().ok()?, last.trim().parse().ok()?);
         // A list that names a number twice is refused, so there is no need to collect more numbers than there are.
-        if first > last || last > LAST || all.len() > LAST as usize {
+        if first > last || last > MAX_NUMBER || all.len() > MAX_NUMBER as usize {
             return None;
         }
         all.extend(first..=last);

@@ -6,9 +6,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
 
 /// Tolerance for figures that are rounded to three digits.
-const ROUNDED: f64 = 1.01;
+const ROUNDING_TOLERANCE: f64 = 1.01;
 /// Range of nanoseconds and MB/s in which sums and quotients stay accurate.
-const PLAUSIBLE: RangeInclusive<f64> = 1e-6..=1e12;
+const PLAUSIBLE_RANGE: RangeInclusive<f64> = 1e-6..=1e12;
 
 impl Machine {
     /// Checks that the parts are consistent: matrices are square, figures positive, each CPU is on one node, remote
@@ -98,7 +98,7 @@ impl Machine {
         let narrowest = links
             .chain(self.backplane.filter(|_| !local))
             .fold(f64::INFINITY, f64::min);
-        if route.bandwidth > narrowest * ROUNDED {
+        if route.bandwidth > narrowest * ROUNDING_TOLERANCE {
             return Err(MachineError::invalid(format!(
                 "its bandwidth of {} is more than the {narrowest} that get through its links: correct either",
                 route.bandwidth
@@ -113,7 +113,7 @@ pub(crate) fn square<T>(matrix: &[Vec<T>], count: usize) -> bool {
 }
 
 pub(crate) fn positive(figures: impl IntoIterator<Item = f64>, what: &str) -> Result<(), MachineError> {
-    match figures.into_iter().find(|f| !PLAUSIBLE.contains(f)) {
+    match figures.into_iter().find(|f| !PLAUSIBLE_RANGE.contains(f)) {
         None => Ok(()),
         Some(bad) if bad > 0.0 && bad.is_finite() => Err(MachineError::invalid(format!(
             "{what} is {bad:e}; no machine's is below 0.000001 or above 10¹²"

@@ -1,7 +1,7 @@
 //! Recovers hidden links from bandwidths alone: machines with known wiring are "measured" through max-min fairness,
 //! with and without noise.
 
-use nodewise_machine::inference::{Estimate, Inferred, Place, Survey, Verdict, survey};
+use nodewise_machine::inference::{BottleneckKind, Estimate, Inferred, Survey, Verdict, survey};
 use nodewise_machine::{Channels, Flow, Link, LinkId, Machine, NodeId};
 use proptest::prelude::*;
 use std::cell::Cell;
@@ -101,20 +101,20 @@ fn inferred(rig: &Rig, survey: &Survey) -> Machine {
 /// Precision and recall of the pairs that the survey says share a bottleneck.
 fn precision_and_recall(rig: &Rig, survey: &Survey) -> (f64, f64) {
     let flows = survey.flows();
-    let (mut both, mut called, mut real) = (0, 0, 0);
+    let (mut both, mut predicted_count, mut real) = (0, 0, 0);
     for j in 0..flows.len() {
         for i in 0..j {
-            let (is, said) = (
+            let (actual, predicted) = (
                 rig.share(flows[i], flows[j]),
                 matches!(survey.verdict(i, j), Verdict::Sharing(_)),
             );
-            both += usize::from(is && said);
-            called += usize::from(said);
-            real += usize::from(is);
+            both += usize::from(actual && predicted);
+            predicted_count += usize::from(predicted);
+            real += usize::from(actual);
         }
     }
     let of = |all: usize| if all == 0 { 1.0 } else { both as f64 / all as f64 };
-    (of(called), of(real))
+    (of(predicted_count), of(real))
 }
 
 /// Relative errors of the inferred machine's bandwidths for sets of flows that were not measured: mean and largest.
@@ -269,9 +269,9 @@ fn with_four_percent_of_noise_one_pair_in_a_hundred_is_mistaken_at_most() {
             let survey = rig.survey(seed);
             let flows = survey.flows();
             let pairs = (0..flows.len()).flat_map(|j| (0..j).map(move |i| (i, j)));
-            let said = |i, j| matches!(survey.verdict(i, j), Verdict::Sharing(_));
+            let sharing = |i, j| matches!(survey.verdict(i, j), Verdict::Sharing(_));
             let mistaken = pairs
-                .filter(|(i, j)| said(*i, *j) != rig.share(flows[*i], flows[*j]))
+                .filter(|(i, j)| sharing(*i, *j) != rig.share(flows[*i], flows[*j]))
                 .count();
             assert!(mistaken * 100 <= survey.pairs().0, "{name}: {mistaken}");
             let (mean, _) = errors(&rig, &inferred(&rig, &survey), false, seed);
@@ -332,19 +332,23 @@ fn controllers_are_told_from_links_by_the_local_bandwidth() {
                 { from = [1, 2, 3], to = 0, bandwidth = 9000 }]";
     let rig = Rig::new(synthetic(4, text), 0.0);
     let survey = rig.survey(1);
-    let places = |local: f64| {
+    let kinds = |local: f64| {
         let found = Inferred::of(&survey, &[Some(local), None, None, None]);
-        found.bottlenecks.into_iter().map(|b| b.1).collect::<Vec<Place>>()
+        found
+            .bottlenecks
+            .into_iter()
+            .map(|b| b.1)
+            .collect::<Vec<BottleneckKind>>()
     };
-    assert!(places(10_500.0).contains(&Place::Controller(NodeId(0))));
+    assert!(kinds(10_500.0).contains(&BottleneckKind::Controller(NodeId(0))));
     let nodes = |all: &[u32]| all.iter().copied().map(NodeId).collect();
-    let link = Place::Link {
+    let link = BottleneckKind::Link {
         from: nodes(&[0]),
         to: nodes(&[1, 2, 3]),
     };
-    assert!(places(30_000.0).contains(&link));
+    assert!(kinds(30_000.0).contains(&link));
     // What all flows to one reader share is the reader's intake if it reads no faster from its own memory.
-    assert!(places(9_500.0).contains(&Place::Intake(NodeId(0))));
+    assert!(kinds(9_500.0).contains(&BottleneckKind::Intake(NodeId(0))));
 }
 
 #[test]
@@ -547,11 +551,11 @@ proptest! {
         Inferred::of(&survey, &[Some(800.0), None]).apply(&mut found);
         prop_assert!(found.validate().is_ok());
         let read = Machine::parse(&found.to_toml(), "written").unwrap();
-        let (said, again) = (Channels::of(&found), Channels::of(&read));
+        let (written, reread) = (Channels::of(&found), Channels::of(&read));
         let all = flows(&machine);
         for _ in 0..20 {
             let set: Vec<Flow> = (0..5).map(|_| all[random.below(all.len())]).collect();
-            for (a, b) in said.max_min(&set).iter().zip(again.max_min(&set)) {
+            for (a, b) in written.max_min(&set).iter().zip(reread.max_min(&set)) {
                 prop_assert!((a - b).abs() < 1e-6 * a, "{set:?}: {a} {b}");
             }
         }

@@ -45,14 +45,14 @@ fn every_shipped_file_is_a_machine_of_its_own_name() {
 fn every_figure_states_its_source_or_that_it_is_assumed() {
     for name in Machine::names() {
         let machine = load(name);
-        let told: BTreeSet<&str> = machine
+        let stated: BTreeSet<&str> = machine
             .sources
             .iter()
             .map(|s| s.field.split('.').next().unwrap())
             .collect();
         for field in ["nodes", "page_size", "latency_ns", "links"] {
             assert!(
-                told.contains(field),
+                stated.contains(field),
                 "{name}: nothing says where {field} comes from"
             );
         }
@@ -62,7 +62,7 @@ fn every_figure_states_its_source_or_that_it_is_assumed() {
             "{name}: bandwidths without source"
         );
         assert!(
-            machine.backplane.is_none() || told.contains("backplane"),
+            machine.backplane.is_none() || stated.contains("backplane"),
             "{name}: backplane"
         );
         assert!(

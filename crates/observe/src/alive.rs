@@ -1,7 +1,7 @@
 //! Finds the processes that still write to the raw files of a recording.
 
-use crate::LOOK;
-use crate::recorder::LOOKS_TO_END;
+use crate::CHECK_INTERVAL;
+use crate::recorder::CHECKS_TO_END;
 use crate::recording::image_name;
 use nodewise_analysis::figures::and_more;
 use nodewise_linux::Host;
@@ -21,11 +21,11 @@ const SLACK_S: u64 = 2;
 /// it is older than the folder with its identifier.
 pub fn writers(raw: &Path) -> BTreeSet<u32> {
     // A process that was killed just now may need a moment to end.
-    for _ in 1..LOOKS_TO_END {
+    for _ in 1..CHECKS_TO_END {
         if current_writers(raw).is_empty() {
             return BTreeSet::new();
         }
-        std::thread::sleep(LOOK);
+        std::thread::sleep(CHECK_INTERVAL);
     }
     current_writers(raw)
 }
@@ -69,14 +69,19 @@ fn folders(raw: &Path) -> impl Iterator<Item = (u32, u64)> {
 
 /// Lists the first few processes by number and name, and says where `all` are: `4711 (solve), 4712 (solve)`.
 pub fn list(processes: &BTreeSet<u32>, all: &str) -> String {
-    const MOST: usize = 8;
+    const MAX_NAMED_PROCESSES: usize = 8;
     let host = Host::default();
     let name = |pid: &u32| match host.status(*pid) {
         Ok(status) => format!("{pid} ({})", status.name),
         Err(_) => pid.to_string(),
     };
-    let names: Vec<String> = processes.iter().take(MOST).map(name).collect();
-    names.join(", ") + &and_more(processes.len().saturating_sub(MOST), "process", all)
+    let names: Vec<String> = processes.iter().take(MAX_NAMED_PROCESSES).map(name).collect();
+    names.join(", ")
+        + &and_more(
+            processes.len().saturating_sub(MAX_NAMED_PROCESSES),
+            "process",
+            all,
+        )
 }
 
 #[cfg(test)]

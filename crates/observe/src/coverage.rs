@@ -7,13 +7,13 @@ use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 
 /// Samples per second of CPU time; a prime, so that it does not coincide with a program's timers.
-pub const FREQUENCY: u64 = 997;
+pub const SAMPLES_PER_SECOND: u64 = 997;
 /// The bytes that the compiler pass places before functions it has processed: `NW_FUNCTION_MARK`.
 const MARK: &[u8] = b"nodewise:counted";
 /// The column that the pass gives to instructions it has inserted: `NW_COUNTING_COLUMN`.
 const COUNTING_COLUMN: u32 = 65535;
 /// Share of the counted samples that may lack line information before what counting took is called unknown.
-const UNLINED: f64 = 0.02;
+const MAX_SHARE_WITHOUT_LINES: f64 = 0.02;
 /// File name of the runtime that instrumented programs load.
 pub const RUNTIME: &str = "libnodewise-rt.so";
 /// Modules in which time counts as waiting and scheduling.
@@ -114,7 +114,7 @@ impl Samples {
     pub fn cpu_time(&self, pid: u32, tid: u32) -> u64 {
         self.threads
             .get(&(pid, tid))
-            .map_or(0, |n| n * 1_000_000_000 / FREQUENCY)
+            .map_or(0, |n| n * 1_000_000_000 / SAMPLES_PER_SECOND)
     }
 
     /// The coverage according to the samples.
@@ -160,7 +160,8 @@ impl Samples {
             waiting: share(waiting),
             missed: share(missed_count),
             kernel: share(self.kernel),
-            counting: (unlined as f64 <= UNLINED * instrumented as f64).then(|| share(counting)),
+            counting: (unlined as f64 <= MAX_SHARE_WITHOUT_LINES * instrumented as f64)
+                .then(|| share(counting)),
             missed_modules,
         }
     }

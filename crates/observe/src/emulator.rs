@@ -4,7 +4,7 @@ use crate::error::{Error, ErrorKind};
 use crate::program::{RUNTIME, find};
 use crate::slicing::Slicing;
 use nodewise_linux::qemu::Qemu;
-use nodewise_loader::{Foreign, Kind, MOST_INTERPRETERS, Program, kind};
+use nodewise_loader::{Foreign, Kind, MAX_INTERPRETERS, Program, kind};
 use nodewise_symbols::needs_avx512;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
@@ -132,7 +132,7 @@ impl Target {
             file: file.to_owned(),
             arguments: Vec::new(),
         };
-        for _ in 0..MOST_INTERPRETERS {
+        for _ in 0..MAX_INTERPRETERS {
             let (interpreter, argument) = match kind(&target.file) {
                 Ok(Kind::Script {
                     interpreter,

@@ -27,7 +27,7 @@ pub use here::{Unavailable, check, sees_everybody};
 pub use kind::Kind;
 pub use recorder::{Options, PeriodicTask, Progress, Recorded, Target, record};
 pub use sensor::{SETS_ASIDE, Sensor, user_faults};
-pub use set_aside::Aside;
+pub use set_aside::SetAsideTotals;
 pub use traced::Traced;
 
 use attaching::attach;
@@ -87,7 +87,7 @@ pub struct Figures {
     /// The mechanism that makes accesses fault.
     pub sensor: Sensor,
     /// Pages that were set aside to sample accesses to them, with [`Sensor::Userfaultfd`].
-    pub aside: Option<Aside>,
+    pub aside: Option<SetAsideTotals>,
 }
 
 impl Figures {
@@ -433,7 +433,7 @@ impl Watch {
         let rate = self.budget.account(&Interval {
             program_ns,
             own_ns: std::mem::take(&mut self.charged).as_nanos() as f64,
-            handling_ns: (handled >= budget::MANY).then_some(each),
+            handling_ns: (handled >= budget::MIN_COST_SAMPLES).then_some(each),
             upkeep_ns: std::mem::take(&mut self.upkeep).as_nanos() as f64,
             samples,
             hints,

@@ -41,7 +41,7 @@ mod tables;
 mod thread_file;
 
 /// How often a recorder checks its program, independent of slices.
-pub(crate) const LOOK: std::time::Duration = std::time::Duration::from_millis(100);
+pub(crate) const CHECK_INTERVAL: std::time::Duration = std::time::Duration::from_millis(100);
 
 pub use emulator::Emulator;
 pub use error::{Error, ErrorKind};

@@ -9,7 +9,7 @@ use nodewise_profile::{
 use std::collections::HashMap;
 
 /// Smallest size of a variable that becomes an object of its own; smaller ones can hardly own a page.
-const OWN_OBJECT: u64 = BASE_PAGE_SIZE / 2;
+const MIN_OWN_OBJECT_BYTES: u64 = BASE_PAGE_SIZE / 2;
 
 /// The object that owns the page at `address`.
 pub fn owner(image: &mut Image, tables: &mut Tables, address: u64) -> ObjectId {
@@ -64,7 +64,7 @@ fn claim_variables(image: &mut Image, tables: &mut Tables, module: u32, start: u
     for (i, v) in tables.library.variables(loaded.file).iter().enumerate() {
         let at = loaded.bias.wrapping_add(v.address);
         let inside = at >= start && at.checked_add(v.size).is_some_and(|e| e <= end);
-        if !v.thread_local && v.size >= OWN_OBJECT && inside {
+        if !v.thread_local && v.size >= MIN_OWN_OBJECT_BYTES && inside {
             let what = Content::Static {
                 module,
                 variable: Some(i as u32),
@@ -89,11 +89,11 @@ pub fn claim_tls(image: &mut Image, tables: &mut Tables, ordinal: u32, address: 
         },
     );
     let file = image.modules[module].file;
-    if bytes < OWN_OBJECT {
+    if bytes < MIN_OWN_OBJECT_BYTES {
         return;
     }
     for (i, v) in tables.library.variables(file).iter().enumerate() {
-        if v.thread_local && v.size >= OWN_OBJECT && v.address + v.size <= bytes {
+        if v.thread_local && v.size >= MIN_OWN_OBJECT_BYTES && v.address + v.size <= bytes {
             let what = Content::Tls {
                 ordinal,
                 module: module as u32,

@@ -1,9 +1,9 @@
 //! Times one run of the uninstrumented (plain) build, so that the overhead of recording is known exactly, not just
 //! bounded.
 
-use crate::LOOK;
+use crate::CHECK_INTERVAL;
 use crate::code::Library;
-use crate::coverage::{FREQUENCY, RUNTIME, Samples};
+use crate::coverage::{RUNTIME, SAMPLES_PER_SECOND, Samples};
 use crate::error::{Error, cannot_start};
 use nodewise_linux::child::{Forwarding, shell_status};
 use nodewise_linux::clock::nanoseconds;
@@ -42,16 +42,16 @@ pub fn without_output(command: &mut Command) {
 /// It cannot be started.
 pub fn time_plain(command: &mut Command, mut look: impl FnMut(Duration)) -> Result<PlainRun, Error> {
     without_output(command);
-    let mut sampler = Sampler::of_children(FREQUENCY).ok();
+    let mut sampler = Sampler::of_children(SAMPLES_PER_SECOND).ok();
     let (mut samples, mut library) = (Samples::default(), Library::default());
     let start = Instant::now();
     let child = Forwarding::start(command).map_err(|e| cannot_start(command, &e))?;
-    let status = child.wait(LOOK, |_| {
+    let status = child.wait(CHECK_INTERVAL, |_| {
         if let Some(sampler) = &mut sampler {
             samples.take(sampler, &mut library);
         }
         look(start.elapsed());
-        LOOK
+        CHECK_INTERVAL
     });
     let wall_ns = nanoseconds(start.elapsed());
     let status = shell_status(status.map_err(|e| cannot_start(command, &e))?);
@@ -84,5 +84,5 @@ pub fn input_is_consumed() -> bool {
 /// CPU time without waiting in the threading runtime, nanoseconds.
 fn own_ns(coverage: &Coverage) -> u64 {
     let samples = coverage.samples as f64 * (1.0 - coverage.waiting);
-    (samples * 1e9 / FREQUENCY as f64) as u64
+    (samples * 1e9 / SAMPLES_PER_SECOND as f64) as u64
 }

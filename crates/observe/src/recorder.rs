@@ -1,8 +1,8 @@
 //! Records a program that counts its accesses: runs it and ends slices until it ends.
 
-use crate::LOOK;
+use crate::CHECK_INTERVAL;
 use crate::control::Control;
-use crate::coverage::FREQUENCY;
+use crate::coverage::SAMPLES_PER_SECOND;
 use crate::error::{Error, cannot_start};
 use crate::plain::{PlainRun, time_plain};
 use crate::recording::{Recording, any_runs};
@@ -20,7 +20,7 @@ use std::sync::atomic::Ordering::{Acquire, Release};
 use std::time::{Duration, Instant};
 
 /// Number of checks during which processes that the command left behind may end.
-pub(crate) const LOOKS_TO_END: u32 = 3;
+pub(crate) const CHECKS_TO_END: u32 = 3;
 
 /// What to record, and where to write it.
 pub struct Options<'a> {
@@ -98,7 +98,7 @@ pub fn record(
     // Samples of an emulated program would only show the emulator.
     let emulated = meta.observer == Observer::Emulate;
     let sampler = (!emulated)
-        .then(|| Sampler::of_children(FREQUENCY).ok())
+        .then(|| Sampler::of_children(SAMPLES_PER_SECOND).ok())
         .flatten();
     let mut recording = Recording::new(&raw, writer, sampler);
     recording.profile_mut().meta = meta;
@@ -111,7 +111,7 @@ pub fn record(
     let stop = AtomicBool::new(false);
     let (status, result) = std::thread::scope(|scope| {
         let slicer = scope.spawn(|| cut_slices(&mut recording, &control, slicing, start, &stop, look));
-        let status = child.wait(LOOK, |_| LOOK);
+        let status = child.wait(CHECK_INTERVAL, |_| CHECK_INTERVAL);
         stop.store(true, Release);
         control.wake();
         (status, slicer.join().expect("the slicer does not panic"))
@@ -179,11 +179,11 @@ fn complete(
 
 /// Waits a little for other processes of the command to end.
 fn wait_for_processes(raw: &Path) {
-    for _ in 0..LOOKS_TO_END {
+    for _ in 0..CHECKS_TO_END {
         if !any_runs(raw) {
             return;
         }
-        std::thread::sleep(LOOK);
+        std::thread::sleep(CHECK_INTERVAL);
     }
 }
 
@@ -214,7 +214,7 @@ fn cut_slices(
     };
     while !stop.load(Acquire) {
         let now = start.elapsed();
-        let pause = due.map_or(LOOK, |d| d.saturating_sub(now).min(LOOK));
+        let pause = due.map_or(CHECK_INTERVAL, |d| d.saturating_sub(now).min(CHECK_INTERVAL));
         let requested = control.requested(taken, pause);
         let now = start.elapsed();
         let is_due = due.is_some_and(|d| now >= d);

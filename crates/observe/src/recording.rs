@@ -14,7 +14,7 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 /// Largest number of images: page numbers have 16 bits for it.
-const MOST_IMAGES: usize = 1 << 16;
+const MAX_IMAGES: usize = 1 << 16;
 
 /// A recording in progress.
 pub struct Recording {
@@ -205,7 +205,7 @@ impl Recording {
             .collect();
         fresh.sort();
         for (pid, _, name) in fresh {
-            if self.known.len() < MOST_IMAGES {
+            if self.known.len() < MAX_IMAGES {
                 self.images.push(Image::new(self.raw.join(&name), pid));
             }
             self.known.insert(name);

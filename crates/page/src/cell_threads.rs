@@ -4,9 +4,9 @@ use crate::packed::Packed;
 use serde_json::{Map, Value};
 
 /// Stands for all threads that a cell does not name, together.
-const OTHERS: u16 = u16::MAX;
+const OTHER_THREADS: u16 = u16::MAX;
 /// Largest number of threads named per cell if size is not limited.
-pub const NAMED: usize = 256;
+pub const MAX_NAMED_THREADS: usize = 256;
 
 /// Packs the accesses by thread of each cell; `rows` has `threads` numbers per cell. The `named` busiest threads of a
 /// cell are named by index, the others are summed.
@@ -39,10 +39,10 @@ fn named_of(row: &[u64], named: usize) -> Vec<(u16, u64)> {
         busy.sort_by_key(|(thread, n)| (std::cmp::Reverse(*n), *thread));
         busy[..most].sort_unstable();
     }
-    let nameable = |(thread, _): &(usize, u64)| *thread < usize::from(OTHERS);
+    let nameable = |(thread, _): &(usize, u64)| *thread < usize::from(OTHER_THREADS);
     let (kept, left): (Vec<_>, Vec<_>) = busy[..most].iter().copied().partition(nameable);
     let others: u64 = left.iter().chain(&busy[most..]).map(|(_, n)| n).sum();
-    let others = (others > 0).then_some((OTHERS, others));
+    let others = (others > 0).then_some((OTHER_THREADS, others));
     let kept = kept.into_iter().map(|(thread, n)| (thread as u16, n));
     kept.chain(others).collect()
 }
@@ -66,7 +66,7 @@ mod tests {
                 let (threads, accesses) = (&columns["thread"][range.clone()], &columns["accesses"][range]);
                 prop_assert_eq!(accesses.iter().sum::<f64>(), row.iter().sum::<u64>() as f64);
                 prop_assert!(threads.is_sorted_by(|a, b| a < b));
-                let own: Vec<_> = threads.iter().zip(accesses).filter(|(t, _)| **t != f64::from(OTHERS)).collect();
+                let own: Vec<_> = threads.iter().zip(accesses).filter(|(t, _)| **t != f64::from(OTHER_THREADS)).collect();
                 let busy = row.iter().filter(|n| **n > 0).count();
                 prop_assert_eq!(own.len(), busy.min(named));
                 prop_assert!(own.iter().all(|(t, n)| row[**t as usize] as f64 == **n));
@@ -81,6 +81,6 @@ mod tests {
     fn more_threads_than_numbers_are_others() {
         let mut row = vec![0; 70_000];
         (row[3], row[65_535], row[69_999]) = (1, 2, 4);
-        assert_eq!(named_of(&row, 9), [(3, 1), (OTHERS, 6)]);
+        assert_eq!(named_of(&row, 9), [(3, 1), (OTHER_THREADS, 6)]);
     }
 }

@@ -12,11 +12,11 @@ use std::collections::BTreeMap;
 /// Size limit of all profiles in a file, compressed; with the script and in base64, the file stays below 5 MB.
 const BUDGET: usize = 3_300_000;
 /// Size limit of one profile's report, which is part of [`BUDGET`].
-const REPORT: usize = 600_000;
+const REPORT_BUDGET: usize = 600_000;
 /// Largest number of cells of the finest level.
-const FINEST: usize = 100_000;
+const MAX_FINEST_CELLS: usize = 100_000;
 /// Numbers of threads per cell to try, largest first.
-const NAMED: [usize; 4] = [16, 6, 3, 1];
+const NAMED_THREADS_TO_TRY: [usize; 4] = [16, 6, 3, 1];
 
 /// The page as one self-contained HTML file.
 #[must_use]
@@ -45,7 +45,7 @@ pub fn write(documents: &SessionDocuments) -> String {
 fn add(archive: &mut Archive, view: &View, folder: &str, budget: usize) {
     let mut left = budget;
     let mut add = |name: String, document: &[u8]| archive.add(format!("{folder}/{name}"), document);
-    let report = json_of(&truncated(view.report(), REPORT.min(budget / 3)));
+    let report = json_of(&truncated(view.report(), REPORT_BUDGET.min(budget / 3)));
     let fixed = ["machine.json", "threads.json", "film"];
     let fixed = fixed.map(|name| (name, view.document(name).unwrap_or_default()));
     left = left.saturating_sub(size(&report));
@@ -92,8 +92,9 @@ impl<'a> Pictures<'a> {
     /// level with one thread if nothing fits.
     fn within(mut self, budget: usize) -> Fineness {
         let (pages, coarsest) = (self.view.pages(), self.view.coarsest());
-        let levels = (0..=coarsest).filter(|l| *l == coarsest || cells(pages, *l) <= FINEST);
-        let mut choices = levels.flat_map(|finest| NAMED.map(|named| Fineness { finest, named }));
+        let levels = (0..=coarsest).filter(|l| *l == coarsest || cells(pages, *l) <= MAX_FINEST_CELLS);
+        let mut choices =
+            levels.flat_map(|finest| NAMED_THREADS_TO_TRY.map(|named| Fineness { finest, named }));
         let least = Fineness {
             finest: coarsest,
             named: 1,

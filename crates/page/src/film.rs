@@ -9,11 +9,11 @@ use nodewise_profile::{Access, PageNumber, Slice};
 use serde_json::{Map, Value, json};
 
 /// Largest number of time steps; consecutive slices are merged.
-const STEPS: usize = 128;
+const MAX_STEPS: usize = 128;
 /// Largest number of columns.
-const COLUMNS: usize = 512;
+const MAX_COLUMNS: usize = 512;
 /// Marks a cell without accesses in the step.
-const NOTHING: u8 = 255;
+const NO_ACCESS: u8 = 255;
 
 /// Builds a film from the rows of the access table.
 pub struct FilmBuilder<'a> {
@@ -66,8 +66,8 @@ impl<'a> FilmBuilder<'a> {
         slices: &'a [Slice],
     ) -> Self {
         let nodes = nodes.min(NODES);
-        let columns = histogram.len().min(COLUMNS);
-        let steps = slices.len().clamp(1, STEPS);
+        let columns = histogram.len().min(MAX_COLUMNS);
+        let steps = slices.len().clamp(1, MAX_STEPS);
         Self {
             histogram,
             affinity,
@@ -94,7 +94,7 @@ impl<'a> FilmBuilder<'a> {
                 let accesses = counts.iter().sum();
                 let most = (0..counts.len()).rev().max_by_key(|n| counts[*n]);
                 self.dominant.push(match accesses {
-                    0 => NOTHING,
+                    0 => NO_ACCESS,
                     _ => most.unwrap_or_default() as u8,
                 });
                 self.accesses.push(accesses);

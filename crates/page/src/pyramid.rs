@@ -10,7 +10,7 @@ pub const CELLS: usize = 256;
 /// Largest memory of a pyramid, bytes per page.
 const BYTES_A_PAGE: usize = 6;
 /// Levels below this one are always computed on demand.
-const FINEST: u32 = 8;
+const FINEST_STORED_LEVEL: u32 = 8;
 
 /// Number of cells of a level for `pages` pages.
 #[must_use]
@@ -42,7 +42,7 @@ impl Pyramid {
     pub fn new(pages: usize, width: usize, add: impl Fn(Range<usize>, &mut [u64]) + Sync) -> Self {
         // Each level is half as large as the one below, so all coarser levels together are as large as the finest.
         let row = 2 * width * size_of::<u64>();
-        let finest = (FINEST..)
+        let finest = (FINEST_STORED_LEVEL..)
             .find(|level| row >> level <= BYTES_A_PAGE)
             .unwrap_or_default();
         let mut pyramid = Self {

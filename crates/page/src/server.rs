@@ -29,9 +29,9 @@ pub use store::DocumentStore;
 pub use token::Token;
 
 /// Number of threads that make documents.
-const MAKERS: usize = 4;
+const WORKERS: usize = 4;
 /// Largest number of event streams, one for each open page.
-const LISTENERS: usize = 16;
+const MAX_EVENT_STREAMS: usize = 16;
 
 /// State that all requests share.
 struct Site {
@@ -86,13 +86,13 @@ impl Server {
             origin: OriginPolicy::new(self.address),
             token: self.token,
             store: self.store,
-            listeners: Arc::new(Semaphore::new(LISTENERS)),
+            listeners: Arc::new(Semaphore::new(MAX_EVENT_STREAMS)),
         });
         let router = Router::new().fallback(response::respond).with_state(site);
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_io()
             .enable_time()
-            .max_blocking_threads(MAKERS)
+            .max_blocking_threads(WORKERS)
             .build()?;
         runtime.block_on(async {
             let listener = BoundedListener::new(tokio::net::TcpListener::from_std(self.listener)?);

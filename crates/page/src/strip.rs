@@ -6,11 +6,11 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 /// Number of objects shown separately; runs of smaller objects between them are merged.
-const LARGE: usize = 1000;
+const MAX_SEPARATE_OBJECTS: usize = 1000;
 
 /// A run of pages of one object, or of several small ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Run {
+pub struct StripRun {
     /// The object; if there are several, the first one.
     pub object: ObjectId,
     /// Number of objects in the run.
@@ -38,7 +38,7 @@ pub struct Strip {
     pages: usize,
     stretches: Vec<Stretch>,
     /// The runs, in order of position.
-    pub runs: Vec<Run>,
+    pub runs: Vec<StripRun>,
 }
 
 impl Strip {
@@ -61,7 +61,7 @@ impl Strip {
             strip.push(position, &pages);
             match strip.runs.last_mut() {
                 Some(run) if run.object == object => run.pages += pages.len(),
-                _ => strip.runs.push(Run {
+                _ => strip.runs.push(StripRun {
                     object,
                     objects: 1,
                     first: position,
@@ -109,7 +109,7 @@ impl Strip {
 
     /// The run that a position is in.
     #[must_use]
-    pub fn run_at(&self, position: usize) -> Option<&Run> {
+    pub fn run_at(&self, position: usize) -> Option<&StripRun> {
         let after = self.runs.partition_point(|r| r.first <= position);
         self.runs[..after].last().filter(|r| position < r.first + r.pages)
     }
@@ -142,14 +142,14 @@ impl Positions {
     }
 }
 
-/// Merges runs of small objects, so that there are at most 2 × [`LARGE`] + 1 runs.
-fn merge_small_runs(runs: Vec<Run>) -> Vec<Run> {
+/// Merges runs of small objects, so that there are at most 2 × [`MAX_SEPARATE_OBJECTS`] + 1 runs.
+fn merge_small_runs(runs: Vec<StripRun>) -> Vec<StripRun> {
     let mut sizes: Vec<usize> = runs.iter().map(|r| r.pages).collect();
     sizes.sort_unstable_by(|a, b| b.cmp(a));
-    let Some(small) = sizes.get(LARGE).copied() else {
+    let Some(small) = sizes.get(MAX_SEPARATE_OBJECTS).copied() else {
         return runs;
     };
-    let mut few: Vec<Run> = Vec::new();
+    let mut few: Vec<StripRun> = Vec::new();
     let mut joins = false;
     for run in runs {
         match few.last_mut() {

@@ -9,10 +9,10 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 
 /// Largest number of groups shown; if there are more threads, neighbours form groups.
-const GROUPS: usize = 128;
+const MAX_GROUPS: usize = 128;
 /// Two groups belong together if they share at least this part of what either of them shares with its closest partner
 /// (as [`nodewise_placement::asym::clusters_from_sharing`] decides for threads).
-const CLOSE: f64 = 0.1;
+const MIN_RELATIVE_SHARING: f64 = 0.1;
 const CHUNK: usize = 1 << 15;
 
 #[derive(Serialize)]
@@ -97,7 +97,7 @@ impl Groups {
     fn of(numbers: &[u32]) -> Self {
         let mut order: Vec<usize> = (0..numbers.len()).collect();
         order.sort_by_key(|t| (numbers[*t], *t));
-        let size = order.len().div_ceil(GROUPS).max(1);
+        let size = order.len().div_ceil(MAX_GROUPS).max(1);
         let members: Vec<Vec<usize>> = order.chunks(size).map(<[usize]>::to_vec).collect();
         let mut of = vec![0; numbers.len()];
         for (group, members) in members.iter().enumerate() {
@@ -178,7 +178,9 @@ fn clusters(graph: &SharingGraph, count: usize) -> Vec<Vec<usize>> {
     let closest: Vec<f64> = (0..count)
         .map(|g| shared(g).iter().map(|(_, w)| *w).fold(0.0, f64::max))
         .collect();
-    let close = |a: usize, (b, weight): &(u32, f64)| *weight >= CLOSE * closest[a].max(closest[*b as usize]);
+    let close = |a: usize, (b, weight): &(u32, f64)| {
+        *weight >= MIN_RELATIVE_SHARING * closest[a].max(closest[*b as usize])
+    };
     let (mut clusters, mut seen) = (Vec::new(), vec![false; count]);
     for start in 0..count {
         if seen[start] {

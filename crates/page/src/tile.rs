@@ -5,7 +5,7 @@ use crate::sums::{Shape, Sums};
 use serde_json::{Map, Value};
 
 /// Node and class of a cell without accesses.
-const NOTHING: u8 = 255;
+const NO_ACCESS: u8 = 255;
 
 /// Position of a tile, and the first page of each cell.
 #[derive(Debug)]
@@ -62,7 +62,7 @@ fn part(part: u64, whole: u64) -> u8 {
 fn largest(counts: &[u64]) -> u8 {
     let most = counts.iter().enumerate().rev().max_by_key(|(_, n)| **n);
     most.filter(|(_, n)| **n > 0)
-        .map_or(NOTHING, |(index, _)| index as u8)
+        .map_or(NO_ACCESS, |(index, _)| index as u8)
 }
 
 #[cfg(test)]
@@ -73,7 +73,7 @@ mod tests {
     fn the_first_of_equals_is_the_largest_and_nothing_is_no_node() {
         assert_eq!(
             [largest(&[1, 3, 3]), largest(&[0, 0]), largest(&[])],
-            [1, NOTHING, NOTHING]
+            [1, NO_ACCESS, NO_ACCESS]
         );
     }
 }

@@ -6,9 +6,9 @@ use nodewise_report::{Report, Slice};
 use std::borrow::Cow;
 
 /// Lengths of long lists to try, the longest first.
-const KEPT: [usize; 3] = [2000, 500, 100];
+const LIST_LENGTHS: [usize; 3] = [2000, 500, 100];
 /// Number of characters that a text keeps.
-const LETTERS: usize = 300;
+const MAX_CHARACTERS: usize = 300;
 
 /// The report itself if its compressed size is at most `budget`, else a shortened copy. Lists lose entries at the end
 /// only, so that the indices of the remaining ones stay valid.
@@ -19,7 +19,7 @@ pub fn truncated(report: &Report, budget: usize) -> Cow<'_, Report> {
         return Cow::Borrowed(report);
     }
     let mut short = report.clone();
-    for kept in KEPT {
+    for kept in LIST_LENGTHS {
         keep(&mut short, kept);
         if fits(&short) {
             break;
@@ -93,7 +93,7 @@ fn joined(slices: &[Slice], entries: usize) -> Vec<Slice> {
 }
 
 fn shorten(text: &mut String) {
-    if let Some((end, _)) = text.char_indices().nth(LETTERS) {
+    if let Some((end, _)) = text.char_indices().nth(MAX_CHARACTERS) {
         text.truncate(end);
         text.push('…');
     }
@@ -140,8 +140,8 @@ mod tests {
 
     #[test]
     fn a_long_text_ends_between_letters() {
-        let mut text = "é".repeat(LETTERS + 1);
+        let mut text = "é".repeat(MAX_CHARACTERS + 1);
         shorten(&mut text);
-        assert_eq!(text, "é".repeat(LETTERS) + "…");
+        assert_eq!(text, "é".repeat(MAX_CHARACTERS) + "…");
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::film::Film;
 use crate::pyramid::{CELLS, Pyramid, cells, coarsest};
-use crate::strip::{Run, Strip};
+use crate::strip::{Strip, StripRun};
 use crate::sums::Pages;
 use crate::threads::Placement;
 use crate::traffic::matrices;
@@ -169,7 +169,9 @@ impl View {
                 let known = parts.next().is_none() && level <= self.coarsest() && index < self.tiles(level);
                 match kind {
                     "tile" if known => Cow::Owned(self.tile(level, index)),
-                    "detail" if known => Cow::Owned(self.detail(level, index, cell_threads::NAMED)),
+                    "detail" if known => {
+                        Cow::Owned(self.detail(level, index, cell_threads::MAX_NAMED_THREADS))
+                    }
                     _ => return None,
                 }
             }
@@ -255,7 +257,7 @@ fn facts(
     numbers: &[u32],
 ) -> Value {
     let index: BTreeMap<ObjectId, usize> = objects.iter().enumerate().map(|(i, o)| (*o, i)).collect();
-    let run = |run: &Run| {
+    let run = |run: &StripRun| {
         let known = index.get(&run.object).filter(|_| run.objects == 1);
         let name = match known.and_then(|i| report.objects.get(*i)) {
             Some(object) => object.name.clone(),

@@ -4,7 +4,7 @@ use crate::compare::moving::{Limits, Split, split};
 use crate::passes::LaterPasses;
 use crate::selection::{Files, Selected, Selection};
 use anyhow::bail;
-use nodewise_advise::{Asked, advise};
+use nodewise_advise::{ReportOptions, advise};
 use nodewise_analysis::{Affinity, Usage};
 use nodewise_page::{Film, Placement, View};
 use nodewise_placement::{Context, Mapping, page_policy, thread_policy};
@@ -84,7 +84,7 @@ impl Analysed {
         let found = LaterPasses::of(&selected, &mappings, moving, sums, filmed, &parameters)?;
         let context = selected.context();
         // The options of the next command that the report suggests.
-        let asked = Asked {
+        let report_options = ReportOptions {
             profile: selected.reader.folder().display().to_string(),
             machine: selection.machine.clone(),
             plain: selection
@@ -99,7 +99,7 @@ impl Analysed {
             &mappings[0],
             &found.usage,
             found.matched.as_ref(),
-            &asked,
+            &report_options,
             found.samples,
         );
         let report = Report::new(&Findings {

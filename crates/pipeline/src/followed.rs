@@ -9,17 +9,17 @@ use std::time::{Duration, Instant, SystemTime};
 
 /// Age from which an unfinished recording counts as abandoned. A running recorder writes checkpoints more often than
 /// this, although they take at most a fiftieth of a CPU.
-const GONE: Duration = Duration::from_secs(120);
+const ABANDONED_AGE: Duration = Duration::from_secs(120);
 
 /// Pause between two checks of a profile.
 pub const PAUSE: Duration = Duration::from_millis(500);
 /// Pause after reading, as a multiple of the reading time: reading takes at most a quarter of the time.
-const SPARE: u32 = 3;
+const PAUSE_PER_READING_TIME: u32 = 3;
 
 /// The pause after a check that began at `began`.
 #[must_use]
 pub fn pause_after(began: Instant) -> Duration {
-    PAUSE.max(began.elapsed() * SPARE)
+    PAUSE.max(began.elapsed() * PAUSE_PER_READING_TIME)
 }
 
 /// The folder of a profile, and the function that reads it.
@@ -27,9 +27,9 @@ pub struct Followed<T> {
     folder: PathBuf,
     read: Box<dyn Fn() -> anyhow::Result<T> + Send>,
     /// Stamp of the manifest that was read last.
-    seen: Option<Stamp>,
+    read_stamp: Option<Stamp>,
     /// Whether the profile has been read at least once.
-    known: bool,
+    was_read: bool,
 }
 
 /// Identifies a version of the manifest, which is always replaced as a whole.
@@ -82,15 +82,15 @@ impl<T> Followed<T> {
         Self {
             folder,
             read: Box::new(move || read(&selection)),
-            seen: None,
-            known: false,
+            read_stamp: None,
+            was_read: false,
         }
     }
 
     /// Whether more data is expected: the recording is unfinished, and its recorder is still active.
     #[must_use]
     pub fn live(&self) -> bool {
-        let fresh = |modified: SystemTime| modified.elapsed().is_ok_and(|age| age < GONE);
+        let fresh = |modified: SystemTime| modified.elapsed().is_ok_and(|age| age < ABANDONED_AGE);
         match Reader::ended(&self.folder) {
             Ok(true) => false,
             Ok(false) if self.stamp().is_some_and(|s| fresh(s.modified)) => true,
@@ -115,25 +115,25 @@ impl<T> Followed<T> {
     /// Reads the profile if it has changed.
     pub fn look(&mut self) -> Look<T> {
         let stamp = self.stamp();
-        if stamp.is_none() && !self.known {
+        if stamp.is_none() && !self.was_read {
             return Look::Waits(self.nothing_yet());
         }
-        if stamp == self.seen {
+        if stamp == self.read_stamp {
             return Look::Same;
         }
         match (self.read)() {
             Ok(read) => {
-                (self.seen, self.known) = (stamp, true);
+                (self.read_stamp, self.was_read) = (stamp, true);
                 Look::New(read)
             }
             // The profile was replaced while it was read; the next check reads the new one.
             Err(_) if self.stamp() != stamp => Look::Same,
-            Err(_) if !self.known && self.live() => {
-                self.seen = stamp;
+            Err(_) if !self.was_read && self.live() => {
+                self.read_stamp = stamp;
                 Look::Waits(self.nothing_yet())
             }
             Err(error) => {
-                self.seen = stamp;
+                self.read_stamp = stamp;
                 Look::Failed(error)
             }
         }
@@ -191,9 +191,9 @@ mod tests {
             followed.live()
         };
         assert!(followed.live());
-        assert!(touched(&raw.join("counts"), 2 * GONE));
-        assert!(!touched(&raw, 2 * GONE));
-        assert!(touched(&raw.join("counts"), GONE / 2));
+        assert!(touched(&raw.join("counts"), 2 * ABANDONED_AGE));
+        assert!(!touched(&raw, 2 * ABANDONED_AGE));
+        assert!(touched(&raw.join("counts"), ABANDONED_AGE / 2));
         std::fs::remove_dir_all(folder).unwrap();
     }
 }

@@ -8,7 +8,7 @@
 use crate::selection::Selected;
 use nodewise_advise::Matched;
 use nodewise_analysis::{
-    Judgement, Samples, SliceVisitor, Slices, Timeline, TimelineBuilder, Usage, Visitor, read,
+    SampleEstimator, Samples, SliceVisitor, Slices, Timeline, TimelineBuilder, Usage, Visitor, read,
 };
 use nodewise_page::{Film, FilmBuilder};
 use nodewise_placement::{Context, Mapping};
@@ -57,10 +57,10 @@ impl LaterPasses {
             moving.map(|m| SimulationVisitor::new(&context, &mappings[..1], vec![m], parameters));
         let mut maps = sums.maps(profile, histogram);
         let mut timeline = TimelineBuilder::new(profile, histogram, affinity, homes, nodes);
-        let mut judgement = Judgement::new(profile, histogram, affinity, nodes);
+        let mut estimator = SampleEstimator::new(profile, histogram, affinity, nodes);
         let mut film = filmed.then(|| FilmBuilder::new(histogram, affinity, homes, nodes, &profile.slices));
         let mut by_slice: Vec<&mut dyn SliceVisitor> = vec![&mut timeline];
-        by_slice.extend(judgement.as_mut().map(|j| j as &mut dyn SliceVisitor));
+        by_slice.extend(estimator.as_mut().map(|j| j as &mut dyn SliceVisitor));
         let mut slices = Slices::new(histogram.threads, histogram.shift, by_slice);
         let mut visitors: Vec<&mut dyn Visitor> = vec![&mut simulating, &mut maps, &mut slices];
         visitors.extend(moving.as_mut().map(|m| m as &mut dyn Visitor));
@@ -72,7 +72,7 @@ impl LaterPasses {
             simulation,
             moving: moving.and_then(|m| m.finish().predictions.pop()),
             usage,
-            samples: judgement.map(Judgement::finish),
+            samples: estimator.map(SampleEstimator::finish),
             timeline: timeline.finish(),
             film: film.map(FilmBuilder::finish),
         })

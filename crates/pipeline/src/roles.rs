@@ -2,14 +2,15 @@
 
 use anyhow::ensure;
 use nodewise_analysis::{Histogram, taken};
-use nodewise_profile::{TakenPart, Thread};
+use nodewise_profile::{Profile, TakenPart, Thread};
 use nodewise_store::Reader;
 use std::path::{Path, PathBuf};
 
 /// The parts of a recorded run that threads took in other runs.
 ///
 /// # Errors
-/// If a profile cannot be read, is of another program or of another number of threads, or consists of samples.
+/// If a profile cannot be read, is of another program, was recorded with another number of threads, or consists of
+/// samples.
 pub fn compared(reader: &Reader, others: &[PathBuf]) -> anyhow::Result<Vec<TakenPart>> {
     let histogram = base_pages(reader)?;
     let mut rows = Vec::new();
@@ -47,12 +48,20 @@ fn comparable(reader: &Reader, other: &Reader) -> anyhow::Result<()> {
         two.program(),
         one.program()
     );
-    let threads = |p: &nodewise_profile::Profile| Thread::count(&p.threads);
+    let threads = |p: &Profile| Thread::count(&p.threads);
     ensure!(
-        threads(one) == threads(two),
+        threads(one) == threads(two) || chooses_threads_itself(one, two),
         "{second}: it has {} threads, {first} has {}; record both with the same number",
         threads(two),
         threads(one)
     );
     Ok(())
+}
+
+/// Whether it is the program that starts more or fewer threads in one of two runs, as pools do that add a worker when
+/// there is work for it: the command lines are equal, and no thread is of an OpenMP team, whose size the environment
+/// sets.
+fn chooses_threads_itself(one: &Profile, two: &Profile) -> bool {
+    let in_team = |p: &Profile| p.threads.iter().any(|t| t.openmp.is_some());
+    one.meta.command == two.meta.command && !in_team(one) && !in_team(two)
 }

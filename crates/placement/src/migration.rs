@@ -23,7 +23,7 @@ pub use adaptive::{Adaptive, Home};
 pub use carrefour::Carrefour;
 pub use dominant::Dominant;
 pub use in_w::{InW, Relative};
-pub use judge::{Judgement, against_all, against_local, against_remote};
+pub use judge::{Proposal, against_all, against_local, against_remote};
 pub use mixed::{Mixed, Shared};
 pub use neighbours::{Weight, Window};
 pub use next_touch::NextTouch;

@@ -65,17 +65,17 @@ pub struct Node {
 #[serde(untagged)]
 pub enum Results {
     /// A single run under one placement.
-    One(Box<Run>),
+    One(Box<LabRun>),
     /// The same command under several placements, or a batch of commands.
     Compared {
         /// The runs, in the requested order.
-        runs: Vec<Run>,
+        runs: Vec<LabRun>,
     },
 }
 
 /// Results of the command under one placement.
 #[derive(Clone, Debug, Default, Serialize)]
-pub struct Run {
+pub struct LabRun {
     /// The placement, as written on the command line.
     pub under: String,
     /// Program and arguments of this run; left out if all runs have the same.
@@ -123,7 +123,7 @@ pub struct Run {
 pub struct Slice {
     /// End of the slice, in seconds of the guest's clock since the run began.
     pub end_seconds: f64,
-    /// Number of user-mode reads and writes, as in [`Run::accesses`].
+    /// Number of user-mode reads and writes, as in [`LabRun::accesses`].
     pub accesses: Counts,
     /// Share of local accesses; `null` without accesses.
     pub local_fraction: Option<f64>,
@@ -193,7 +193,7 @@ pub struct Object {
     pub local_fraction: f64,
 }
 
-impl Run {
+impl LabRun {
     /// A label that distinguishes the run: its placement and, if runs differ in it, its command without folders.
     fn name(&self) -> String {
         let name = |word: &String| word.rsplit('/').next().unwrap_or_default().to_owned();
@@ -208,7 +208,7 @@ impl Run {
 impl Experiment {
     /// All runs, as a slice even if there is only one.
     #[must_use]
-    pub fn runs(&self) -> &[Run] {
+    pub fn runs(&self) -> &[LabRun] {
         match &self.results {
             Results::One(run) => std::slice::from_ref(run),
             Results::Compared { runs } => runs,
@@ -259,7 +259,7 @@ pub(crate) fn example() -> Experiment {
         cpus: if n < 3 { vec![2 * n, 2 * n + 1] } else { Vec::new() },
         memory_bytes: 256 << 20,
     };
-    let run = |under: &str, accesses: Counts, local: f64| Run {
+    let run = |under: &str, accesses: Counts, local: f64| LabRun {
         under: under.to_owned(),
         accesses: Some(accesses),
         local_fraction: Some(local),
@@ -271,7 +271,7 @@ pub(crate) fn example() -> Experiment {
         pages: vec![512, 512, 512, 8],
         pages_migrated: Some(1234),
         hint_faults: Some(98_765),
-        ..Run::default()
+        ..LabRun::default()
     };
     let local = vec![
         vec![300, 0, 0, 0],
@@ -330,7 +330,7 @@ mod tests {
             matrix: vec![vec![1]],
             local_fraction: 1.0,
         };
-        let full = Run {
+        let full = LabRun {
             command: Some(vec!["./solve".to_owned()]),
             objects: vec![object],
             placement: Some(Placement::default()),

@@ -32,7 +32,9 @@ pub use model::{
     Affinity, Coverage, Division, Dynamicity, FewLines, Host, Machine, MissedModule, Node, Object, Policy,
     Program, Report, SCHEMA, Sharing, Slice, Totals, UniformSharing,
 };
-pub use moves::{HeldBack, Homes, Migration, MovedBy, MovedObject, Moves, PageJourney, Stay, Step};
+pub use moves::{
+    HeldBack, HomeChange, HomePeriod, Migration, MovedBy, MovedObject, Moves, PageJourney, Step,
+};
 pub use nodewise_analysis::figures::{
     amount, and_more, between, bytes, count, gigabytes, noun, pages, percent, plural, ratio, seconds,
 };

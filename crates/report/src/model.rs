@@ -88,7 +88,7 @@ pub struct Program {
 }
 
 /// Largest length of a title, in characters.
-const TITLE: usize = 120;
+const MAX_TITLE_LENGTH: usize = 120;
 
 impl Program {
     /// The command, with the program's name instead of its path, shortened to a line or two.
@@ -98,7 +98,7 @@ impl Program {
         let mut words: Vec<String> = self.command.clone();
         words.iter_mut().take(1).for_each(|w| *w = name(w));
         let whole = words.join(" ");
-        match whole.char_indices().nth(TITLE) {
+        match whole.char_indices().nth(MAX_TITLE_LENGTH) {
             Some((end, _)) => format!("{}…", &whole[..end]),
             None => whole,
         }
@@ -233,7 +233,8 @@ pub struct Policy {
     pub seconds_range: Option<[f64; 2]>,
     /// Predicted time of first-touch divided by that of this policy, typical value.
     pub speedup: Option<f64>,
-    /// Smallest and largest plausible value of `speedup`; both times of a quotient use the same machine parameters.
+    /// Smallest and largest value of `speedup` over all scenarios, widened by the model's own error. Both times of a
+    /// quotient are of the same scenario, that is, of the same values of the uncertain parameters.
     pub speedup_range: Option<[f64; 2]>,
 }
 
@@ -246,7 +247,8 @@ pub struct Division {
     pub site: String,
     /// `x-wise`, `y-wise`, `z-wise`, `strided`, `uniform` …
     pub pattern: String,
-    /// Number of times that the pattern repeats over the object; 1 if it does not repeat.
+    /// Number of repetitions of the sequence of blocks over the pages that have owners; 1 for patterns without such a
+    /// sequence, whether or not their blocks repeat.
     pub repeat: u32,
     /// Whether the blocks are in descending order of thread numbers.
     pub inverse: bool,
@@ -432,6 +434,9 @@ mod tests {
         };
         assert_eq!(titled(2), "javac é0.java é1.java");
         let long = titled(1000);
-        assert!(long.chars().count() == TITLE + 1 && long.ends_with('…'), "{long}");
+        assert!(
+            long.chars().count() == MAX_TITLE_LENGTH + 1 && long.ends_with('…'),
+            "{long}"
+        );
     }
 }

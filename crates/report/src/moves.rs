@@ -8,11 +8,11 @@ use std::collections::BTreeMap;
 
 /// Largest number of migration rows, and of runs of home nodes over all objects, in a report. The profile's table
 /// `migrations` has all moves.
-const ROWS: usize = 10_000;
+const MAX_ROWS: usize = 10_000;
 /// Number of equal time steps into which the recording is divided for [`Moves::over_time`].
-const STEPS: u64 = 60;
+const TIME_STEPS: u64 = 60;
 /// Largest number of page runs in [`Moves::journeys`].
-const JOURNEYS: usize = 24;
+const MAX_JOURNEYS: usize = 24;
 
 /// One recorded move of a run of pages.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -48,8 +48,9 @@ pub struct Moves {
     pub simulated: Option<String>,
     /// Number of pages that moved at least once.
     pub pages: u64,
-    /// Share of the accesses or samples that are local when each page is at its current node after each move; `null` if
-    /// the nodes of the threads are unknown, or nothing was moved.
+    /// Share of the accesses or samples that are local if pages begin where first-touch places them and each move takes
+    /// effect at the end of its slice. `null` for recorded moves if there are none or the threads' nodes were not
+    /// recorded.
     pub local_fraction: Option<f64>,
     /// If accesses are samples: lower and upper bound of the share of accesses that was local; else `null`.
     pub local_range: Option<[f64; 2]>,
@@ -125,12 +126,12 @@ pub struct MovedObject {
     /// Number of all pages of the object.
     pub of_pages: u64,
     /// First and last home node of the object's moved pages.
-    pub homes: Vec<Homes>,
+    pub homes: Vec<HomeChange>,
 }
 
 /// A run of consecutive pages with the same first and the same last home node.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Homes {
+pub struct HomeChange {
     /// First page of the run, counted from the object's first page.
     pub page: u64,
     /// Length of the run in pages.
@@ -170,12 +171,12 @@ pub struct PageJourney {
     /// Length of the run in pages.
     pub pages: u64,
     /// The successive home nodes, in order of time.
-    pub stays: Vec<Stay>,
+    pub stays: Vec<HomePeriod>,
 }
 
 /// A period on one home node, which lasts until the next one begins.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Stay {
+pub struct HomePeriod {
     /// Start of the period, in seconds since the recording began; 0 for the first.
     pub seconds: f64,
     /// The home node of the pages.
@@ -238,7 +239,7 @@ pub(crate) fn recorded(
     let writer = Writer { profile, names };
     let moves = nodewise_analysis::Moves::of(profile);
     let kinds = moves.kinds(profile);
-    let rows = profile.migrations.iter().zip(kinds).take(ROWS);
+    let rows = profile.migrations.iter().zip(kinds).take(MAX_ROWS);
     let rows = rows.map(|(m, kind)| writer.row(m, kind));
     (rows.collect(), Some(writer.sums(moves)))
 }
@@ -326,7 +327,7 @@ impl Writer<'_> {
     fn objects(&self, moves: &nodewise_analysis::Moves) -> Vec<MovedObject> {
         let mut most: Vec<(&ObjectId, &MoveCounts)> = moves.objects.iter().collect();
         most.sort_by_key(|(_, c)| std::cmp::Reverse(c.ours + c.kernel + c.others));
-        let mut left = ROWS;
+        let mut left = MAX_ROWS;
         let mut journeys: BTreeMap<ObjectId, Vec<&Journey>> = BTreeMap::new();
         for journey in &moves.journeys {
             journeys.entry(journey.object).or_default().push(journey);
@@ -350,8 +351,8 @@ impl Writer<'_> {
     }
 
     /// Merges neighbouring pages with equal first and last home nodes into runs; at most `most` of them.
-    fn homes(&self, journeys: &[&Journey], most: usize) -> Vec<Homes> {
-        let mut runs: Vec<Homes> = Vec::new();
+    fn homes(&self, journeys: &[&Journey], most: usize) -> Vec<HomeChange> {
+        let mut runs: Vec<HomeChange> = Vec::new();
         for j in journeys {
             let (page, first, last) = (self.place(j.object, j.page), j.first, j.last(self.profile));
             let full = runs.len() == most;
@@ -360,7 +361,7 @@ impl Writer<'_> {
                     run.pages += j.pages;
                 }
                 _ if full => break,
-                _ => runs.push(Homes {
+                _ => runs.push(HomeChange {
                     page,
                     pages: j.pages,
                     first,
@@ -377,7 +378,7 @@ impl Writer<'_> {
             .last()
             .map_or(0, |m| m.time_ns)
             .max(self.profile.meta.wall_ns);
-        let width = (end / STEPS + 1).max(1);
+        let width = (end / TIME_STEPS + 1).max(1);
         let mut steps: BTreeMap<(u64, u16, u16), [u64; 3]> = BTreeMap::new();
         for m in migrations {
             let pages = steps.entry((m.time_ns / width, m.from, m.to)).or_default();
@@ -405,11 +406,11 @@ impl Writer<'_> {
             pages: j.pages,
             stays: self.stays(j),
         };
-        most.into_iter().take(JOURNEYS).map(one).collect()
+        most.into_iter().take(MAX_JOURNEYS).map(one).collect()
     }
 
-    fn stays(&self, journey: &Journey) -> Vec<Stay> {
-        let first = Stay {
+    fn stays(&self, journey: &Journey) -> Vec<HomePeriod> {
+        let first = HomePeriod {
             seconds: 0.0,
             node: journey.first,
             by: None,
@@ -417,12 +418,14 @@ impl Writer<'_> {
         };
         let at = |&i: &u32| &self.profile.migrations[i as usize];
         let moves = journey.moves.iter().map(at);
-        let later = moves.zip(journey.kinds(self.profile)).map(|(m, kind)| Stay {
-            seconds: seconds(m.time_ns),
-            node: m.to,
-            by: Some(m.by.clone()),
-            kind: Some(kind.name()),
-        });
+        let later = moves
+            .zip(journey.kinds(self.profile))
+            .map(|(m, kind)| HomePeriod {
+                seconds: seconds(m.time_ns),
+                node: m.to,
+                by: Some(m.by.clone()),
+                kind: Some(kind.name()),
+            });
         std::iter::once(first).chain(later).collect()
     }
 }

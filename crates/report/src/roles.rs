@@ -1,7 +1,7 @@
 //! The part of the report on how the threads of other runs take the parts of the data.
 
 use nodewise_analysis::figures::{percent, plural};
-use nodewise_analysis::{Assignment, Roles as Found, shared_counters};
+use nodewise_analysis::{Assignment, Roles as AnalysedRoles, shared_counters};
 use nodewise_profile::{Profile, Schedule};
 use nodewise_simulation::{OtherRuns as Predicted, RegionCost};
 use serde::Serialize;
@@ -88,7 +88,7 @@ impl From<Predicted> for OtherRuns {
 impl Roles {
     /// Builds this part of the report; `regions` is the cost of the program's parallel constructs.
     #[must_use]
-    pub fn of(found: &Found, profile: &Profile, regions: &[RegionCost]) -> Self {
+    pub fn of(found: &AnalysedRoles, profile: &Profile, regions: &[RegionCost]) -> Self {
         Self {
             loops: dynamic_loops(regions),
             counters: counters(profile),
@@ -118,14 +118,14 @@ fn counters(profile: &Profile) -> Vec<Counter> {
 }
 
 /// Smallest share of the fetched cache lines for a construct to be listed.
-const SMALL: f64 = 0.02;
+const MIN_LOOP_SHARE: f64 = 0.02;
 
 fn dynamic_loops(regions: &[RegionCost]) -> Vec<DynamicLoop> {
     let all: f64 = regions.iter().map(|r| r.lines).sum();
     let one = |region: &RegionCost| {
         let schedule = region.schedule.filter(|s| s.is_dynamic())?;
         let share = region.lines / all.max(1.0);
-        (share >= SMALL).then(|| DynamicLoop {
+        (share >= MIN_LOOP_SHARE).then(|| DynamicLoop {
             function: region.frame.function.clone(),
             site: region.frame.place(),
             schedule: schedule.name(),
@@ -151,11 +151,11 @@ fn schedule_advice(schedule: Schedule) -> &'static str {
 }
 
 /// Smallest share of accesses to pages outside all parts for which that share is mentioned.
-const OUTSIDE: f64 = 0.1;
+const MIN_OUTSIDE_SHARE: f64 = 0.1;
 
 /// One or two sentences on what other runs, or the counters of the recorded program, show about its threads.
 #[must_use]
-pub fn sentence(found: &Found, profile: &Profile) -> String {
+pub fn sentence(found: &AnalysedRoles, profile: &Profile) -> String {
     if let Some(site) = found.counter {
         let at = profile.site(site).and_then(|s| s.own());
         let at = at.map_or_else(
@@ -187,7 +187,7 @@ pub fn sentence(found: &Found, profile: &Profile) -> String {
         ),
     };
     match 1.0 - found.in_parts {
-        outside if outside >= OUTSIDE => format!(
+        outside if outside >= MIN_OUTSIDE_SHARE => format!(
             "{text} The other {} of the accesses were to pages that no thread uses most.",
             percent(outside)
         ),

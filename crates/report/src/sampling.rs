@@ -1,6 +1,6 @@
 //! The part of the report on samples.
 
-use nodewise_analysis::{INTENSITY, Sampled as Analysed};
+use nodewise_analysis::{MAX_INTENSITY_RATIO, Sampled as Analysed};
 use nodewise_profile::{Meta, Sampling as Recorded};
 use serde::Serialize;
 
@@ -48,7 +48,7 @@ impl Sampling {
     pub(crate) fn of(meta: &Meta, exclusivity: Analysed, unknown_first_touch: f64) -> Option<Self> {
         meta.observer.is_sampled().then(|| Self {
             recorded: meta.sampling.clone().unwrap_or_default(),
-            intensity: INTENSITY,
+            intensity: MAX_INTENSITY_RATIO,
             exclusivity: exclusivity.into(),
             unknown_first_touch,
             unseen: exclusivity.unseen,

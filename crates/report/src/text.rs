@@ -21,16 +21,16 @@ pub struct Screen {
 }
 
 /// Largest number of objects whose diagnosis is shown.
-const BLAMED: usize = 3;
+const MAX_OBJECTS_DIAGNOSED: usize = 3;
 /// Share of the run time that an object must account for to be shown.
-const COSTLY: f64 = 0.02;
+const MIN_COST_SHARE: f64 = 0.02;
 /// Smallest width for which lines are laid out; on a narrower screen the terminal wraps them.
-const NARROWEST: usize = 60;
+const MIN_WIDTH: usize = 60;
 /// Largest number of objects, of those with at least 1 % of the accesses, that are described for a machine with one
 /// node.
-const LARGEST: usize = 5;
+const MAX_OBJECTS_DESCRIBED: usize = 5;
 /// Largest number of further objects named because their accesses go to a few cache lines.
-const NAMED: usize = 3;
+const MAX_OBJECTS_NAMED: usize = 3;
 /// The next step if the report is for a machine with one node.
 const NAME_A_MACHINE: &str =
     "Name the machine you mean, such as --machine epyc-2s-nps4; `nodewise topo --list` has them all.";
@@ -40,7 +40,7 @@ const NAME_A_MACHINE: &str =
 pub fn write(report: &Report, screen: Screen) -> String {
     let writer = Writer {
         screen: Screen {
-            width: screen.width.max(NARROWEST),
+            width: screen.width.max(MIN_WIDTH),
             ..screen
         },
     };
@@ -143,7 +143,7 @@ impl Writer {
         let mut largest: Vec<_> = report.objects.iter().collect();
         largest.retain(|o| o.accesses * 100 >= report.totals.accesses);
         largest.sort_by_key(|o| std::cmp::Reverse(o.accesses));
-        for object in largest.into_iter().take(LARGEST) {
+        for object in largest.into_iter().take(MAX_OBJECTS_DESCRIBED) {
             let reads = |r| format!(", {} of them reads", percent(r));
             let text = format!(
                 "{}: {}{}, {} of all {}{}; {}, {}",
@@ -179,8 +179,8 @@ impl Writer {
                 None => format!("{pages} of no object"),
             }
         };
-        let places: Vec<String> = outside.iter().take(NAMED).map(place).collect();
-        let more: usize = outside.iter().skip(NAMED).map(|f| f.pages).sum();
+        let places: Vec<String> = outside.iter().take(MAX_OBJECTS_NAMED).map(place).collect();
+        let more: usize = outside.iter().skip(MAX_OBJECTS_NAMED).map(|f| f.pages).sum();
         let more = match more {
             0 => String::new(),
             n => format!(" and {}", plural(n, "further page")),
@@ -219,8 +219,14 @@ impl Writer {
 
     fn objects(&self, out: &mut String, report: &Report) {
         let share = |o: &Object| o.accesses as f64 / report.totals.accesses.max(1) as f64;
-        let matters = |o: &&Object| o.cost_share.unwrap_or_else(|| share(o)) >= COSTLY || o.is_mismatched();
-        let mut shown: Vec<&Object> = report.objects.iter().filter(matters).take(BLAMED).collect();
+        let matters =
+            |o: &&Object| o.cost_share.unwrap_or_else(|| share(o)) >= MIN_COST_SHARE || o.is_mismatched();
+        let mut shown: Vec<&Object> = report
+            .objects
+            .iter()
+            .filter(matters)
+            .take(MAX_OBJECTS_DIAGNOSED)
+            .collect();
         if shown.is_empty() {
             shown.extend(report.objects.first());
         }
@@ -265,7 +271,7 @@ impl Writer {
         if let Some(worth) = worth.filter(|_| !report.has_one_node()) {
             self.wrapped(out, "", &worth, str::to_owned);
         }
-        for dynamic in roles.loops.iter().take(BLAMED) {
+        for dynamic in roles.loops.iter().take(MAX_OBJECTS_DIAGNOSED) {
             let text = format!(
                 "`{}` {} ({} of the traffic) deals its work {}.",
                 clean(&dynamic.function),

@@ -14,9 +14,9 @@ use rayon::prelude::*;
 use std::collections::BTreeMap;
 
 /// Relative change of times below which the fixed-point iteration has converged.
-const AGREED: f64 = 1e-3;
+const CONVERGENCE_TOLERANCE: f64 = 1e-3;
 /// Largest number of iterations.
-const ROUNDS: usize = 40;
+const MAX_ITERATIONS: usize = 40;
 /// From this iteration on, steps are damped (geometric mean) to prevent oscillation.
 const DAMPED_FROM: usize = 6;
 
@@ -280,14 +280,14 @@ fn play(mut programs: Vec<Running<'_>>, afterwards: Afterwards) -> Vec<ProgramPr
 /// Fixed-point iteration: finds times of all current items that are consistent with each other.
 fn converge(programs: &mut [Running<'_>], afterwards: Afterwards) {
     programs.iter_mut().for_each(Running::begin);
-    for round in 0..ROUNDS {
+    for round in 0..MAX_ITERATIONS {
         let mut change = 0.0f64;
         for at in 0..programs.len() {
             let others = programs.iter().enumerate().filter(|(i, _)| *i != at);
             let others: Vec<_> = others.flat_map(|(_, p)| p.moves(afterwards)).collect();
             change = change.max(programs[at].beside(&others, round));
         }
-        if change < AGREED {
+        if change < CONVERGENCE_TOLERANCE {
             break;
         }
     }

@@ -31,16 +31,16 @@ impl Basis {
 }
 
 /// Least time per access of any core, nanoseconds: four accesses per cycle at 5 GHz.
-const LEAST_NS_PER_ACCESS: f64 = 0.05;
+const MIN_NS_PER_ACCESS: f64 = 0.05;
 /// Least time per line of any core, nanoseconds: 64 bytes at 32 GB/s. Published single-core bandwidths are 10 to 20
 /// GB/s.
-const LEAST_NS_PER_LINE: f64 = 2.0;
+const MIN_NS_PER_LINE: f64 = 2.0;
 /// Typical ratio of CPU times of recorded and plain runs: the geometric mean over 29 third-party programs.
-const TYPICAL_COST: f64 = 2.1;
+const TYPICAL_RECORDING_COST: f64 = 2.1;
 /// Samples of CPU time per nanosecond, by [`nodewise_profile::Coverage`]'s sampler.
 const SAMPLES_PER_NS: f64 = 997e-9;
 /// Largest share of its CPU time that a program spends waiting for memory.
-const LARGEST_MEMORY_SHARE: f64 = 0.95;
+const MAX_MEMORY_SHARE: f64 = 0.95;
 
 /// The recorded run's CPU time and traffic, and how the time is divided into compute and memory.
 #[derive(Clone, Debug, PartialEq)]
@@ -161,7 +161,7 @@ impl Calibration {
         }
         let plain = self.busy_ns / scenario.recording_cost;
         let memory = self.lines as f64 * scenario.miss * self.host_latency_ns / scenario.parallelism;
-        let fits = (LARGEST_MEMORY_SHARE * plain / memory.max(1e-9)).min(1.0);
+        let fits = (MAX_MEMORY_SHARE * plain / memory.max(1e-9)).min(1.0);
         Fit {
             ns_per_access: (plain - memory * fits) / self.accesses as f64,
             miss: scenario.miss * fits,
@@ -174,10 +174,10 @@ impl Calibration {
 /// and then costs nothing; or it may keep those loads from overlapping, and then costs more than its own time. The
 /// typical value is the geometric mean over 29 third-party programs, limited to the bounds.
 fn cost_bounds(busy_ns: f64, accesses: u64, lines: u64, parameters: &Parameters) -> Range {
-    let by_accesses = accesses as f64 * LEAST_NS_PER_ACCESS;
-    let by_lines = lines as f64 * parameters.miss.min * LEAST_NS_PER_LINE;
+    let by_accesses = accesses as f64 * MIN_NS_PER_ACCESS;
+    let by_lines = lines as f64 * parameters.miss.min * MIN_NS_PER_LINE;
     let most = (busy_ns / by_accesses.max(by_lines).max(1.0)).max(1.0);
-    Range::new(1.0, TYPICAL_COST.clamp(1.0, most), most)
+    Range::new(1.0, TYPICAL_RECORDING_COST.clamp(1.0, most), most)
 }
 
 /// The cost by a plain run, with the 95 % interval of the ratio of two counts of samples.

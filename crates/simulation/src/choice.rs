@@ -5,7 +5,7 @@
 
 use crate::merged::Merging;
 use crate::resources::Resources;
-use crate::run::Run;
+use crate::run::SimulationRun;
 use crate::tally::SliceTally;
 use crate::{Calibration, Parameters, Scenario};
 use nodewise_machine::{Machine, NodeId};
@@ -13,7 +13,7 @@ use nodewise_placement::Context;
 use rayon::prelude::*;
 
 /// Largest number of slices × policies × placements to solve; that takes a second or two.
-const SOLVED: usize = 60_000;
+const MAX_SOLUTIONS: usize = 60_000;
 
 /// The times of one policy on every placement.
 #[derive(Clone, Debug, PartialEq)]
@@ -83,13 +83,13 @@ impl<'a> Survey<'a> {
             resources: placements.iter().map(|at| Resources::on(machine, at)).collect(),
             merging: Merging::new(
                 context.profile,
-                (slices * policies * placements.len()).div_ceil(SOLVED),
+                (slices * policies * placements.len()).div_ceil(MAX_SOLUTIONS),
             ),
             sums: vec![vec![[0.0; 3]; placements.len()]; policies],
         }
     }
 
-    pub fn add(&mut self, slice: &SliceTally<'_>, run: &Run<'_>) {
+    pub fn add(&mut self, slice: &SliceTally<'_>, run: &SimulationRun<'_>) {
         let (calibration, parameters, typical) = run.model();
         if self.merging.add(slice, calibration, typical) {
             self.solve(calibration, parameters, typical);
@@ -118,7 +118,7 @@ impl<'a> Survey<'a> {
         });
     }
 
-    pub fn finish(mut self, run: &Run<'_>) -> Vec<Choice> {
+    pub fn finish(mut self, run: &SimulationRun<'_>) -> Vec<Choice> {
         let (calibration, parameters, typical) = run.model();
         self.solve(calibration, parameters, typical);
         let latency = |s: &[f64; 3]| if s[2] > 0.0 { s[1] / s[2] } else { 0.0 };

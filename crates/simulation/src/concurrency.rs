@@ -5,7 +5,7 @@ use crate::{Calibration, Scenario};
 use nodewise_profile::{Profile, RegionId, RegionKind};
 
 /// If the recorded run used this share of the host's CPUs or more, the host limited it, not the program.
-const SATURATED: f64 = 0.75;
+const MIN_SATURATED_SHARE: f64 = 0.75;
 
 /// Largest number of CPUs that code outside parallel regions keeps busy at a time, in one slice; infinite if nothing
 /// indicates that its threads do not run concurrently.
@@ -37,7 +37,7 @@ pub(crate) fn limit(
     }
     let wall = slice.end_ns.saturating_sub(slice.start_ns) as f64 - team / host;
     let busy = free / wall;
-    if wall > 0.0 && busy < SATURATED * host {
+    if wall > 0.0 && busy < MIN_SATURATED_SHARE * host {
         busy.max(1.0)
     } else {
         f64::INFINITY

@@ -159,7 +159,7 @@ pub fn simulate_on<S: AccessSource>(
     accesses: &S,
     parameters: &Parameters,
 ) -> Result<Simulation, S::Error> {
-    let run = run::Run::new(context, mappings, moving, Some((machine, on)), parameters);
+    let run = run::SimulationRun::new(context, mappings, moving, Some((machine, on)), parameters);
     Ok(played(context, run, accesses, parameters, &mut |_, _| {})?.finish())
 }
 
@@ -181,7 +181,7 @@ pub fn survey<S: AccessSource>(
 ) -> Result<Vec<Choice>, S::Error> {
     let policies = mappings.len() + moving.len();
     let on = vec![placements[0].clone(); policies];
-    let run = run::Run::new(context, mappings, moving, Some((machine, &on)), parameters);
+    let run = run::SimulationRun::new(context, mappings, moving, Some((machine, &on)), parameters);
     let mut survey = choice::Survey::new(context, machine, placements, policies);
     let run = played(context, run, accesses, parameters, &mut |slice, run| {
         survey.add(slice, run);
@@ -207,7 +207,7 @@ pub fn program_phases<S: AccessSource>(
     accesses: &S,
     parameters: &Parameters,
 ) -> Result<ProgramPhases, S::Error> {
-    let run = run::Run::new(context, mappings, moving, Some((machine, on)), parameters);
+    let run = run::SimulationRun::new(context, mappings, moving, Some((machine, on)), parameters);
     let mut recorder = program_phases::CourseBuilder::new(context, steps);
     let run = played(context, run, accesses, parameters, &mut |slice, run| {
         recorder.add(slice, run);
@@ -218,11 +218,11 @@ pub fn program_phases<S: AccessSource>(
 /// Streams the accesses through a run. `also` is called with each slice before it is added.
 fn played<'a, S: AccessSource>(
     context: &Context<'a>,
-    mut run: run::Run<'a>,
+    mut run: run::SimulationRun<'a>,
     accesses: &S,
     parameters: &Parameters,
-    also: &mut dyn FnMut(&tally::SliceTally<'_>, &run::Run<'a>),
-) -> Result<run::Run<'a>, S::Error> {
+    also: &mut dyn FnMut(&tally::SliceTally<'_>, &run::SimulationRun<'a>),
+) -> Result<run::SimulationRun<'a>, S::Error> {
     let mut tally = tally::Tally::new(context, &run.starts(), run.moves(), parameters);
     let mut add = |slice: &tally::SliceTally<'_>| {
         also(slice, &run);

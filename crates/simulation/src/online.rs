@@ -18,11 +18,11 @@ pub use timeline::Timeline;
 use crate::Places;
 use crate::resources::Resources;
 use crate::traffic::Phase;
-use decide::Deciding;
+use decide::PeriodDecisions;
 use nodewise_machine::{Machine, NodeId};
 use rayon::prelude::*;
 use state::{Rounds, State, traffic};
-use together::Solved;
+use together::SolutionCache;
 
 /// Programs on a machine, prepared for runs.
 pub struct Online<'a> {
@@ -114,11 +114,11 @@ impl<'a> Online<'a> {
 
     fn run(&self, on: &Places, moves: Moves, limits: &Limits<'_>) -> Outcome {
         let mut programs: Vec<State<'a>> = (0..on.len()).map(|p| self.state(p, &on[p])).collect();
-        let mut deciding = Deciding::new(self.machine, &programs, moves, limits);
-        let mut solved = Solved::default();
+        let mut decisions = PeriodDecisions::new(self.machine, &programs, moves, limits);
+        let mut cache = SolutionCache::default();
         let (mut now_ns, mut due_ns) = (0.0, limits.period_s * 1e9);
         while programs.iter().any(|p| p.ended_ns.is_none()) {
-            let times = solved.times(&mut programs, &self.resources);
+            let times = cache.times(&mut programs, &self.resources);
             let ends = programs.iter().zip(&times).map(|(p, t)| p.until_next(t.ns));
             let mut step = ends.fold(f64::INFINITY, f64::min).max(0.0);
             if moves != Moves::Nothing {
@@ -129,10 +129,10 @@ impl<'a> Online<'a> {
             }
             now_ns += step;
             if moves != Moves::Nothing && now_ns >= due_ns - 1.0 {
-                deciding.step(now_ns, &mut programs);
+                decisions.step(now_ns, &mut programs);
                 due_ns += limits.period_s * 1e9;
             }
         }
-        deciding.outcome(&programs)
+        decisions.outcome(&programs)
     }
 }

@@ -3,7 +3,7 @@
 use crate::calibration::Fit;
 use crate::merged::{Merged, Merging};
 use crate::moving::MoveCost;
-use crate::run::Run;
+use crate::run::SimulationRun;
 use crate::tally::SliceTally;
 use crate::{Parameters, Scenario};
 use nodewise_placement::Context;
@@ -48,7 +48,7 @@ impl<'a> CourseBuilder<'a> {
         }
     }
 
-    pub fn add(&mut self, slice: &SliceTally<'_>, run: &Run<'_>) {
+    pub fn add(&mut self, slice: &SliceTally<'_>, run: &SimulationRun<'_>) {
         let (calibration, _, typical) = run.model();
         if self.merging.add(slice, calibration, typical) {
             self.step(run);
@@ -56,7 +56,7 @@ impl<'a> CourseBuilder<'a> {
     }
 
     /// Ends a step, with its phases and the cost of moves until now.
-    fn step(&mut self, run: &Run<'_>) {
+    fn step(&mut self, run: &SimulationRun<'_>) {
         let now: Vec<_> = (0..run.policies().len()).map(|p| run.paid(p).cloned()).collect();
         let since = |(at, now): (usize, &Option<MoveCost>)| {
             let earlier = self.paid.get(at).and_then(Option::as_ref);
@@ -70,7 +70,7 @@ impl<'a> CourseBuilder<'a> {
         self.paid = now;
     }
 
-    pub fn finish(mut self, run: &Run<'_>) -> ProgramPhases {
+    pub fn finish(mut self, run: &SimulationRun<'_>) -> ProgramPhases {
         self.step(run);
         let (calibration, parameters, typical) = run.model();
         ProgramPhases {

@@ -22,7 +22,7 @@ use rayon::prelude::*;
 use std::sync::Arc;
 
 /// State of a running simulation.
-pub(crate) struct Run<'a> {
+pub(crate) struct SimulationRun<'a> {
     context: Context<'a>,
     mappings: &'a [Mapping],
     parameters: Parameters,
@@ -44,7 +44,7 @@ pub(crate) struct Run<'a> {
     roles: Option<Roles>,
 }
 
-impl<'a> Run<'a> {
+impl<'a> SimulationRun<'a> {
     pub fn new(
         context: &Context<'a>,
         mappings: &'a [Mapping],

@@ -1,6 +1,6 @@
 //! The simulation as a [`Visitor`], so that it shares a pass over the accesses with others.
 
-use crate::run::Run;
+use crate::run::SimulationRun;
 use crate::tally::Tally;
 use crate::{Moving, Parameters, Simulation};
 use nodewise_analysis::Visitor;
@@ -9,7 +9,7 @@ use nodewise_profile::Access;
 
 /// Predicts mappings, and policies that move pages, from the rows that it visits.
 pub struct SimulationVisitor<'a> {
-    run: Run<'a>,
+    run: SimulationRun<'a>,
     tally: Tally<'a>,
 }
 
@@ -25,7 +25,7 @@ impl<'a> SimulationVisitor<'a> {
         moving: Vec<Moving>,
         parameters: &Parameters,
     ) -> Self {
-        let run = Run::new(context, mappings, moving, None, parameters);
+        let run = SimulationRun::new(context, mappings, moving, None, parameters);
         let tally = Tally::new(context, &run.starts(), run.moves(), parameters);
         Self { run, tally }
     }

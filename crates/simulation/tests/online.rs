@@ -44,7 +44,7 @@ fn rows(shared: f64) -> Vec<Access> {
     rows
 }
 
-struct Asked<'a> {
+struct Setup<'a> {
     rows: &'a [Access],
     profile: &'a Profile,
     places: Vec<Places>,
@@ -55,34 +55,34 @@ struct Asked<'a> {
 /// Calls `found` with the program on its virtual nodes, the initial mapping, and the accesses.
 fn program<T>(
     machine: &Machine,
-    asked: &Asked<'_>,
+    setup: &Setup<'_>,
     found: impl FnOnce(&Context<'_>, Mapping, &InMemory) -> T,
 ) -> T {
-    let histogram = histogram(asked.rows, THREADS as usize);
+    let histogram = histogram(setup.rows, THREADS as usize);
     let context = Context {
-        profile: asked.profile,
+        profile: setup.profile,
         histogram: &histogram,
         affinity: &affinity(),
-        machine: &VirtualNodes::machine(machine, &asked.places[0][0]),
+        machine: &VirtualNodes::machine(machine, &setup.places[0][0]),
     };
     let start = Mapping {
         policy: "first-touch".into(),
         nodes: histogram.pages.iter().map(|p| home(*p)).collect(),
     };
-    found(&context, start, &InMemory::new(asked.rows.to_vec()))
+    found(&context, start, &InMemory::new(setup.rows.to_vec()))
 }
 
 /// The runs, and how often the program was repeated.
-fn runs(machine: &Machine, asked: &Asked<'_>) -> (Vec<Outcome>, f64) {
-    let timeline = program(machine, asked, |context, start, accesses| {
-        let seconds = asked.profile.slices.len().max(1) as f64;
+fn runs(machine: &Machine, setup: &Setup<'_>) -> (Vec<Outcome>, f64) {
+    let timeline = program(machine, setup, |context, start, accesses| {
+        let seconds = setup.profile.slices.len().max(1) as f64;
         Timeline::read(context, &start, (seconds, 1.0), accesses, &exact()).expect("in memory")
     });
     let policy = || migration_policy("carrefour", machine).expect("known");
     let limits = Limits {
         period_s: 1.0,
         least_s: 10.0,
-        seconds_per_gb: asked.seconds_per_gb,
+        seconds_per_gb: setup.seconds_per_gb,
         least_rate: 0.0,
         threads: asym::Settings::default(),
         pages: Settings {
@@ -92,9 +92,9 @@ fn runs(machine: &Machine, asked: &Asked<'_>) -> (Vec<Outcome>, f64) {
         policy: &policy,
     };
     let timelines = [timeline];
-    let online = Online::new(machine, &timelines, &asked.places, &limits);
+    let online = Online::new(machine, &timelines, &setup.places, &limits);
     (
-        online.runs(&asked.places, asked.moves, &limits),
+        online.runs(&setup.places, setup.moves, &limits),
         online.repeated()[0],
     )
 }
@@ -121,15 +121,15 @@ fn bandwidth(machine: &Machine, nodes: &[u32]) -> f64 {
 fn what_never_moves_costs_what_it_costs_once_as_often_as_it_is_repeated() {
     let machine = two_cpus_a_node();
     let rows = rows(0.3);
-    let asked = Asked {
+    let setup = Setup {
         rows: &rows,
         profile: &Profile::default(),
         places: places(&[[3, 0, 7]]),
         moves: Moves::Nothing,
         seconds_per_gb: 0.3,
     };
-    let (found, repeated) = runs(&machine, &asked);
-    let once = program(&machine, &asked, |context, start, accesses| {
+    let (found, repeated) = runs(&machine, &setup);
+    let once = program(&machine, &setup, |context, start, accesses| {
         simulate(context, &[start], accesses, &exact()).unwrap()
     });
     // No link is shared here, so leaving links out of the small machine changes nothing.
@@ -160,15 +160,15 @@ fn only_the_longest_stretch_without_new_pages_is_repeated() {
         first_touches: vec![touch(slices[0]), touch(slices[3])],
         ..Profile::default()
     };
-    let asked = Asked {
+    let setup = Setup {
         rows: &rows,
         profile: &profile,
         places: places(&[[3, 0, 7]]),
         moves: Moves::Nothing,
         seconds_per_gb: 0.3,
     };
-    let (found, repeated) = runs(&machine, &asked);
-    let four = program(&machine, &asked, |context, start, accesses| {
+    let (found, repeated) = runs(&machine, &setup);
+    let four = program(&machine, &setup, |context, start, accesses| {
         simulate(context, &[start], accesses, &exact()).unwrap()
     });
     let one = four.baseline().seconds.typical / 4.0;
@@ -180,14 +180,14 @@ fn only_the_longest_stretch_without_new_pages_is_repeated() {
 fn threads_that_share_data_end_on_nodes_of_nearly_the_highest_bandwidth_from_anywhere() {
     let machine = two_cpus_a_node();
     let rows = rows(0.5);
-    let asked = Asked {
+    let setup = Setup {
         rows: &rows,
         profile: &Profile::default(),
         places: places(&[[1, 4, 5], [4, 5, 7], [2, 6, 7], [5, 6, 7]]),
         moves: Moves::ThreadsAndPages,
         seconds_per_gb: 0.3,
     };
-    let (found, _) = runs(&machine, &asked);
+    let (found, _) = runs(&machine, &setup);
     let best = bandwidth(&machine, &[2, 6, 7]);
     for outcome in &found {
         let program = &outcome.programs[0];
@@ -202,14 +202,14 @@ fn threads_that_share_data_end_on_nodes_of_nearly_the_highest_bandwidth_from_any
 fn threads_that_share_nothing_stay() {
     let machine = two_cpus_a_node();
     let rows = rows(0.0);
-    let asked = Asked {
+    let setup = Setup {
         rows: &rows,
         profile: &Profile::default(),
         places: places(&[[1, 4, 5], [0, 3, 6]]),
         moves: Moves::ThreadsAndPages,
         seconds_per_gb: 0.3,
     };
-    let (found, _) = runs(&machine, &asked);
+    let (found, _) = runs(&machine, &setup);
     assert!(
         found
             .iter()
@@ -223,14 +223,14 @@ fn moving_pages_takes_what_its_price_says() {
     let machine = two_cpus_a_node();
     let rows = rows(0.5);
     let at = |seconds_per_gb| {
-        let asked = Asked {
+        let setup = Setup {
             rows: &rows,
             profile: &Profile::default(),
             places: places(&[[1, 4, 5]]),
             moves: Moves::ThreadsAndPages,
             seconds_per_gb,
         };
-        runs(&machine, &asked).0[0].programs[0].clone()
+        runs(&machine, &setup).0[0].programs[0].clone()
     };
     let (cheap, dear) = (at(0.3), at(3.0));
     let price =

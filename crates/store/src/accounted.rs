@@ -8,17 +8,17 @@
 use crate::runs::Runs;
 use nodewise_profile::{Access, PageNumber, Profile};
 
-/// Number of pages that are accepted without being accounted for (4 GiB); [`FREE_A_ROW`] is added for each row.
-const FREE: u64 = 1 << 20;
+/// Number of pages that are accepted without being accounted for (4 GiB); [`ALLOWANCE_PER_ROW`] is added for each row.
+const ALLOWANCE: u64 = 1 << 20;
 /// Number of further pages that are accepted without being accounted for, for each row read so far.
-const FREE_A_ROW: u64 = 64;
+const ALLOWANCE_PER_ROW: u64 = 64;
 
 /// Counts the pages of rows that neither belong to their object nor have a recorded first touch.
 #[derive(Debug)]
 pub struct Accounted<'p> {
     profile: &'p Profile,
     unaccounted: Runs,
-    free: u64,
+    allowance: u64,
 }
 
 impl<'p> Accounted<'p> {
@@ -27,19 +27,19 @@ impl<'p> Accounted<'p> {
         Self {
             profile,
             unaccounted: Runs::default(),
-            free: FREE.saturating_add(samples),
+            allowance: ALLOWANCE.saturating_add(samples),
         }
     }
 
     /// Checks a row whose object exists and whose run stays in its address space.
     pub fn check(&mut self, row: &Access) -> Result<(), String> {
-        self.free = self.free.saturating_add(FREE_A_ROW);
+        self.allowance = self.allowance.saturating_add(ALLOWANCE_PER_ROW);
         let object = &self.profile.objects[row.object.index()];
         let (begin, end) = (row.page.0, row.page.0 + u64::from(row.len));
         let (first, beyond) = (object.first_page.0, object.first_page.0 + object.pages);
         self.untouched(begin, end.min(first));
         self.untouched(begin.max(beyond), end);
-        match self.unaccounted.count() > self.free {
+        match self.unaccounted.count() > self.allowance {
             true => Err(format!(
                 "its rows name {} pages that are in no object and that nothing touched first",
                 self.unaccounted.count()

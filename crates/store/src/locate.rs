@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 /// Prefix of a profile's directory unless the user names it.
-const PREFIX: &str = "nodewise-profile";
+const FOLDER_PREFIX: &str = "nodewise-profile";
 
 /// The most recently written profile in `folder`; `folder` itself if it is one.
 ///
@@ -38,7 +38,7 @@ fn written(path: &Path) -> Option<SystemTime> {
 /// The first unused name for a new profile in `folder`: `nodewise-profile-1`, `-2`, …
 #[must_use]
 pub fn unused(folder: &Path) -> PathBuf {
-    let names = (1u64..).map(|n| folder.join(format!("{PREFIX}-{n}")));
+    let names = (1u64..).map(|n| folder.join(format!("{FOLDER_PREFIX}-{n}")));
     names
         .into_iter()
         .find(|p| !p.exists())

@@ -6,9 +6,9 @@
 use parquet::file::metadata::ColumnChunkMetaData;
 
 /// Largest compression ratio that LZ4 reaches.
-const RATIO: u64 = 255;
+const MAX_COMPRESSION_RATIO: u64 = 255;
 /// Deepest nesting of structures that is accepted; valid headers have three levels.
-const DEEPEST: u32 = 8;
+const MAX_NESTING: u32 = 8;
 /// Accepted encodings: plain, dictionaries, run lengths, differences; this crate and the common writers use no others.
 /// Other encodings contain lengths that are not checked here.
 const ENCODINGS: [i64; 5] = [0, 2, 3, 5, 8];
@@ -53,7 +53,7 @@ impl Header {
             [self.unpacked, self.packed, self.values, self.dictionary]
                 .map(|n| u64::try_from(n).map_err(|_| "a page has a negative size".to_owned()));
         let (unpacked, packed) = (unpacked?, packed?);
-        if unpacked > packed.saturating_mul(RATIO) {
+        if unpacked > packed.saturating_mul(MAX_COMPRESSION_RATIO) {
             return Err(format!("a page of {packed} bytes says it unpacks to {unpacked}"));
         }
         if values? > rows || dictionary? > unpacked / 4 {
@@ -121,7 +121,7 @@ fn value(input: &mut &[u8], kind: u8, depth: u32, visit: Visit<'_>) -> Option<Op
             take(input, length)?;
         }
         9 | 10 => list(input, depth)?,
-        12 if depth < DEEPEST => structure(input, depth + 1, visit)?,
+        12 if depth < MAX_NESTING => structure(input, depth + 1, visit)?,
         _ => return None,
     }
     Some(None)
@@ -138,7 +138,7 @@ fn list(input: &mut &[u8], depth: u32) -> Option<()> {
         1 | 2 => 3,
         kind => kind,
     };
-    (depth < DEEPEST && count <= input.len() as u64).then_some(())?;
+    (depth < MAX_NESTING && count <= input.len() as u64).then_some(())?;
     (0..count).try_for_each(|_| value(input, kind, depth + 1, &mut |_, _| ()).map(drop))
 }
 

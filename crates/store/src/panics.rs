@@ -5,7 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Once;
 
 thread_local! {
-    static QUIET: Cell<bool> = const { Cell::new(false) };
+    static SUPPRESSED: Cell<bool> = const { Cell::new(false) };
 }
 
 /// Result of `decode`, or `None` if it panicked. Panics of other threads are printed as usual, including those of
@@ -15,14 +15,14 @@ pub fn catch<T>(decode: impl FnOnce() -> T) -> Option<T> {
     HOOK.call_once(|| {
         let usual = std::panic::take_hook();
         std::panic::set_hook(Box::new(move |panic| {
-            if !QUIET.get() {
+            if !SUPPRESSED.get() {
                 usual(panic);
             }
         }));
     });
-    let before = QUIET.replace(true);
+    let before = SUPPRESSED.replace(true);
     let result = catch_unwind(AssertUnwindSafe(decode));
-    QUIET.set(before);
+    SUPPRESSED.set(before);
     result.ok()
 }
 
@@ -34,9 +34,9 @@ mod tests {
     fn a_panic_is_nothing_and_the_thread_goes_on() {
         assert_eq!(catch(|| 3), Some(3));
         assert_eq!(catch(|| -> u32 { panic!("nonsense") }), None);
-        assert!(!QUIET.get());
+        assert!(!SUPPRESSED.get());
         assert_eq!(
-            catch(|| catch(|| -> u32 { panic!("within") }).is_none() && QUIET.get()),
+            catch(|| catch(|| -> u32 { panic!("within") }).is_none() && SUPPRESSED.get()),
             Some(true)
         );
     }

@@ -174,8 +174,9 @@ impl Reader {
         Ok(())
     }
 
-    /// Removes the rows of a slice whose remaining rows were in the missing file. Rows with a slice number beyond the
-    /// recorded ones are kept, so that validation refuses them.
+    /// Removes the rows of slices that [`Self::drop_missing_tail`] dropped: an earlier file may hold the first rows of
+    /// a slice whose remaining rows were in the lost one. Rows with a slice number beyond the recorded ones are kept,
+    /// so that validation refuses them.
     fn drop_incomplete(&self, batch: &mut Vec<Access>) {
         let lost = self.profile.slices.len()..self.recorded;
         if !lost.is_empty() && batch.last().is_some_and(|a| a.slice.index() >= lost.start) {

@@ -95,13 +95,13 @@ const TABLES: [(&str, &Schema); 10] = [
     ("sites", SITES),
     ("first_touch", FIRST_TOUCH),
     ("migrations", MIGRATIONS),
-    (TAKEN, TAKEN_PARTS),
+    (TAKEN_TABLE, TAKEN_PARTS),
     ("tickets", TICKETS),
 ];
 /// Name of the table of the parts that threads took in other runs.
-pub const TAKEN: &str = "taken";
+pub const TAKEN_TABLE: &str = "taken";
 /// Tables that may be missing: profiles made before these were recorded lack them.
-const OPTIONAL: [&str; 3] = ["migrations", TAKEN, "tickets"];
+const OPTIONAL: [&str; 3] = ["migrations", TAKEN_TABLE, "tickets"];
 
 /// Files of the small tables by table name, as the manifest lists them.
 pub type Entries = BTreeMap<String, Entry>;
@@ -119,9 +119,9 @@ pub fn write(folder: &Path, suffix: &str, profile: &Profile, slices: &[Slice]) -
     Ok(entries)
 }
 
-/// Writes only the table [`TAKEN`], next to the existing tables.
+/// Writes only the table [`TAKEN_TABLE`], next to the existing tables.
 pub fn write_taken(folder: &Path, suffix: &str, rows: &[TakenPart]) -> Result<Entry> {
-    write_table(folder, &file(TAKEN, suffix), TAKEN_PARTS, &taken(rows))
+    write_table(folder, &file(TAKEN_TABLE, suffix), TAKEN_PARTS, &taken(rows))
 }
 
 /// The file name of a table.
@@ -185,7 +185,7 @@ fn decode(table: &str, columns: &[Column], p: &mut Profile) -> std::result::Resu
         "sites" => p.sites = read_sites(columns)?,
         "first_touch" => p.first_touches = read_first_touches(columns),
         "migrations" => p.migrations = read_migrations(columns)?,
-        TAKEN => p.taken = read_taken(columns),
+        TAKEN_TABLE => p.taken = read_taken(columns),
         _ => p.tickets = read_tickets(columns),
     }
     Ok(())

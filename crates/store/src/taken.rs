@@ -13,12 +13,15 @@ use std::path::Path;
 pub fn set_taken(folder: &Path, taken: &[TakenPart]) -> Result<()> {
     validate::taken(taken).map_err(Error::invalid)?;
     let mut manifest = Manifest::read(folder)?;
-    let old = manifest.tables.get(tables::TAKEN).map(|entry| entry.file.clone());
+    let old = manifest
+        .tables
+        .get(tables::TAKEN_TABLE)
+        .map(|entry| entry.file.clone());
     let suffix = ["", "-2"]
         .into_iter()
-        .find(|suffix| old.as_deref() != Some(&tables::file(tables::TAKEN, suffix)));
+        .find(|suffix| old.as_deref() != Some(&tables::file(tables::TAKEN_TABLE, suffix)));
     let entry = tables::write_taken(folder, suffix.unwrap_or_default(), taken)?;
-    manifest.tables.insert(tables::TAKEN.to_owned(), entry);
+    manifest.tables.insert(tables::TAKEN_TABLE.to_owned(), entry);
     manifest.write(folder)?;
     if let Some(old) = old {
         // A file that cannot be removed is harmless: the manifest does not list it.

@@ -182,8 +182,8 @@ impl<'p> Rows<'p> {
             return Err("rows are out of order".into());
         }
         self.last = place;
-        let whole = a.len > 0 && end(a.page, a.len).is_some();
-        whole
+        let is_valid = a.len > 0 && end(a.page, a.len).is_some();
+        is_valid
             .then_some(())
             .ok_or_else(|| "a run of pages is empty or too long".into())
     }

@@ -10,7 +10,7 @@ const EVEX: u8 = 0x62;
 /// Prefixes that may precede it: address size and segments.
 const PREFIXES: [u8; 3] = [0x67, 0x64, 0x65];
 /// Number of such instructions in a file that is taken as proof; data between functions may look like a single one.
-const SURE: usize = 2;
+const MIN_INSTRUCTIONS: usize = 2;
 
 /// The name of a function that uses AVX-512 instructions, if the x86-64 file has one and contains no code of its own
 /// that checks for CPU support.
@@ -47,7 +47,7 @@ pub fn needs_avx512(file: &Path) -> Result<Option<String>, SymbolError> {
         }
     }
     let named = |at: u64| module.symbol(at).unwrap_or_else(|| format!("code at {at:#x}"));
-    Ok(first.filter(|_| found >= SURE).map(named))
+    Ok(first.filter(|_| found >= MIN_INSTRUCTIONS).map(named))
 }
 
 fn is_evex(bytes: &[u8]) -> bool {

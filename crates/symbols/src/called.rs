@@ -8,9 +8,9 @@ use std::collections::{HashMap, HashSet};
 /// Part of the symbol of an outlined body for which clang also makes a wrapper.
 pub(crate) const BODY: &str = ".omp_outlined_debug__";
 /// Largest number of instructions of a stub in the procedure linkage table: `endbr64`, and the jump.
-const STUB: usize = 2;
+const MAX_STUB_INSTRUCTIONS: usize = 2;
 /// Longest function that is read, bytes.
-pub(crate) const LONGEST: u64 = 1 << 20;
+pub(crate) const MAX_FUNCTION_BYTES: u64 = 1 << 20;
 
 /// The functions that a module's code calls, and those that it passes to the OpenMP runtime.
 pub(crate) struct CallTargets {
@@ -70,7 +70,8 @@ impl CallTargets {
             return found;
         }
         for function in elf.symbols().filter(|s| s.kind() == SymbolKind::Text) {
-            let Some(bytes) = code_at(elf, function.address(), function.size().min(LONGEST)) else {
+            let Some(bytes) = code_at(elf, function.address(), function.size().min(MAX_FUNCTION_BYTES))
+            else {
                 continue;
             };
             let (mut addresses, mut makes_tasks, mut makes_teams) = (Vec::new(), false, false);
@@ -115,7 +116,7 @@ impl CallTargets {
     fn through_stub(&self, elf: &object::File<'_>, target: u64) -> Option<&str> {
         let bytes = code_at(elf, target, 16)?;
         let stub = Decoder::with_ip(64, bytes, target, DecoderOptions::NONE);
-        let mut jumps = stub.into_iter().take(STUB);
+        let mut jumps = stub.into_iter().take(MAX_STUB_INSTRUCTIONS);
         let jump = jumps.find(|i| i.mnemonic() == Mnemonic::Jmp && i.is_ip_rel_memory_operand())?;
         self.pointers
             .get(&jump.ip_rel_memory_address())

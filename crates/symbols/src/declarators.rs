@@ -69,7 +69,7 @@ impl Place<'_> {
                 return Named::Several;
             }
             let name = assigned_member(&s.text, self.function);
-            name.or_else(|| self.whole(&s.text, makes.first().copied()))
+            name.or_else(|| self.name_of(&s.text, makes.first().copied()))
                 .map_or(Named::Nothing, Named::Variable)
         };
         match (all.next(), all.next()) {
@@ -104,14 +104,14 @@ impl Place<'_> {
         // A member in a constructor's initialiser list is recognised by the comma before it.
         let comma = piece.range.start - usize::from(code[..piece.range.start].ends_with(','));
         let listed = assigned_member(&code[comma..piece.range.end], self.function);
-        match listed.or_else(|| self.whole(text, Some(piece))) {
+        match listed.or_else(|| self.name_of(text, Some(piece))) {
             Some(name) => Named::Variable(name),
             None if self.line[..start + piece.range.start].trim().is_empty() => Named::Nothing,
             None => Named::Several,
         }
     }
 
-    fn whole(&self, text: &str, piece: Option<&Piece>) -> Option<String> {
+    fn name_of(&self, text: &str, piece: Option<&Piece>) -> Option<String> {
         piece
             .and_then(|p| p.name.clone())
             .or_else(|| assigned_variable(text))

@@ -9,7 +9,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 /// Largest executable that is read, in bytes; with debug information real ones have a few GiB at most.
-const LARGEST: u64 = 8 << 30;
+const MAX_FILE_BYTES: u64 = 8 << 30;
 
 /// Why a module could not be read.
 #[derive(Debug, thiserror::Error)]
@@ -39,7 +39,7 @@ impl Module {
             path: path.to_owned(),
             reason,
         };
-        let bytes = nodewise_input::bytes(path, LARGEST).map_err(|e| error(e.to_string()))?;
+        let bytes = nodewise_input::bytes(path, MAX_FILE_BYTES).map_err(|e| error(e.to_string()))?;
         object::File::parse(&*bytes).map_err(|e| error(e.to_string()))?;
         let lines = addr2line::Loader::new(path).map_err(|e| error(e.to_string()))?;
         Ok(Self {

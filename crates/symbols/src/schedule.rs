@@ -1,6 +1,6 @@
 //! Determines the schedule of an OpenMP construct from the runtime functions that its body calls.
 
-use crate::called::{BODY, CallTargets, LONGEST, code_at};
+use crate::called::{BODY, CallTargets, MAX_FUNCTION_BYTES, code_at};
 use crate::module::Module;
 use iced_x86::{Decoder, DecoderOptions, Instruction, Mnemonic, OpKind, Register};
 use nodewise_profile::Schedule;
@@ -25,7 +25,7 @@ impl Module {
                 && (s.address()..s.address().saturating_add(s.size())).contains(&address)
         };
         let body = elf.symbols().find(covers).filter(|_| self.is_x86_64())?;
-        let bytes = code_at(&elf, body.address(), body.size().min(LONGEST))?;
+        let bytes = code_at(&elf, body.address(), body.size().min(MAX_FUNCTION_BYTES))?;
         let called = self.called.get_or_init(|| CallTargets::of(&elf));
         let name = body.name().unwrap_or_default();
         if name.contains(".omp_task_entry") || called.tasks.contains(&body.address()) {

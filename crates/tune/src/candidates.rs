@@ -270,8 +270,8 @@ mod tests {
         assert_eq!(names, ["locality", "interleave"]);
 
         // In other runs threads take other parts, so that these placements lose their locality.
-        let mut elsewhere = simulation.clone();
-        for prediction in &mut elsewhere.predictions {
+        let mut nonlocal_runs = simulation.clone();
+        for prediction in &mut nonlocal_runs.predictions {
             let lost = Expected {
                 by_number: prediction.local_fraction - 0.5,
                 by_data: prediction.local_fraction - 0.5,
@@ -282,7 +282,7 @@ mod tests {
             };
             prediction.other_runs = (prediction.policy != "interleave").then_some(of_both);
         }
-        let chosen = choose(&elsewhere, &mappings, 3);
+        let chosen = choose(&nonlocal_runs, &mappings, 3);
         let names: Vec<_> = chosen.iter().map(|p| p.policy.as_str()).collect();
         assert_eq!(names, ["interleave", "locality"]);
     }

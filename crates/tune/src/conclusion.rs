@@ -1,11 +1,11 @@
 //! Which candidate is reliably faster than the plain command, if any.
 
 use crate::CandidateResult;
-use nodewise_advise::CLOSE;
+use nodewise_advise::MAX_STOCK_SLOWDOWN;
 use serde::Serialize;
 
 /// Smallest median gain that is worth a change, even if a smaller one is significant.
-const WORTH_IT: f64 = 0.02;
+const MIN_MEDIAN_GAIN: f64 = 0.02;
 /// Familywise error rate: the probability that any candidate is called faster although none is.
 const ALPHA: f64 = 0.05;
 /// Smallest number of runs of each command that can show a significant gain: with five, p can reach 2/252, which is
@@ -27,11 +27,11 @@ pub enum Conclusion {
 }
 
 impl CandidateResult {
-    /// Whether the candidate is significantly faster, and by at least [`WORTH_IT`]. The error rate is divided by the
-    /// number of candidates, `among` (Bonferroni correction).
+    /// Whether the candidate is significantly faster, and by at least [`MIN_MEDIAN_GAIN`]. The error rate is divided by
+    /// the number of candidates, `among` (Bonferroni correction).
     fn wins(&self, among: usize) -> bool {
         let c = self.measured;
-        c.ratio >= 1.0 + WORTH_IT && c.interval[0] > 1.0 && c.p < ALPHA / among as f64
+        c.ratio >= 1.0 + MIN_MEDIAN_GAIN && c.interval[0] > 1.0 && c.p < ALPHA / among as f64
     }
 }
 
@@ -48,7 +48,7 @@ pub fn conclude(tried: &[CandidateResult], rounds: usize, nodes: usize) -> (Conc
     let Some(best) = winners().max_by(|a, b| ratio(a).total_cmp(&ratio(b))) else {
         return (Conclusion::LeaveAlone, None);
     };
-    let close = |i: &usize| tried[*i].stock && ratio(i) * (1.0 + CLOSE) >= ratio(&best);
+    let close = |i: &usize| tried[*i].stock && ratio(i) * (1.0 + MAX_STOCK_SLOWDOWN) >= ratio(&best);
     match winners().find(close) {
         Some(stock) => (Conclusion::Stock, Some(stock)),
         None => (Conclusion::Place, Some(best)),

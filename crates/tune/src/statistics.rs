@@ -13,7 +13,7 @@ pub struct Comparison {
     pub p: f64,
 }
 
-const RESAMPLES: usize = 4000;
+const BOOTSTRAP_RESAMPLES: usize = 4000;
 
 /// The median; 0 for an empty slice.
 pub fn median(values: &[f64]) -> f64 {
@@ -42,9 +42,12 @@ fn bootstrap(a: &[f64], b: &[f64], seed: u64) -> [f64; 2] {
         let drawn: Vec<f64> = from.iter().map(|_| from[random.below(from.len())]).collect();
         median(&drawn)
     };
-    let mut ratios: Vec<f64> = (0..RESAMPLES).map(|_| draw(a) / draw(b)).collect();
+    let mut ratios: Vec<f64> = (0..BOOTSTRAP_RESAMPLES).map(|_| draw(a) / draw(b)).collect();
     ratios.sort_by(f64::total_cmp);
-    [ratios[RESAMPLES / 40], ratios[RESAMPLES - 1 - RESAMPLES / 40]]
+    [
+        ratios[BOOTSTRAP_RESAMPLES / 40],
+        ratios[BOOTSTRAP_RESAMPLES - 1 - BOOTSTRAP_RESAMPLES / 40],
+    ]
 }
 
 /// The exact two-sided p-value of the Mann-Whitney rank-sum test. A tie counts as half a win; the statistic is rounded

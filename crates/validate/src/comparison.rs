@@ -5,9 +5,9 @@ use nodewise_tune::median;
 use serde::Serialize;
 
 /// Smallest clear difference of the measured times of two placements, as the absolute logarithm of their ratio.
-const DIFFERENT: f64 = 0.05;
+const MIN_MEASURED_DIFFERENCE: f64 = 0.05;
 /// Smallest difference of the predicted times, in the same measure, for which the prediction names a faster placement.
-const NAMED: f64 = 0.01;
+const MIN_PREDICTED_DIFFERENCE: f64 = 0.01;
 
 /// Statistics of the absolute values of relative errors.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
@@ -96,11 +96,11 @@ fn pairs(programs: &[Vec<Point>]) -> Pairs {
             for b in &points[at + 1..] {
                 let measured = (a.median_seconds / b.median_seconds).ln();
                 let predicted = (a.predicted_seconds / b.predicted_seconds).ln();
-                if measured.abs() <= DIFFERENT {
+                if measured.abs() <= MIN_MEASURED_DIFFERENCE {
                     continue;
                 }
                 found.of += 1;
-                if predicted.abs() <= NAMED {
+                if predicted.abs() <= MIN_PREDICTED_DIFFERENCE {
                     found.undecided += 1;
                 } else if predicted.signum() == measured.signum() {
                     found.right += 1;

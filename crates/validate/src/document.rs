@@ -12,7 +12,7 @@ pub const SCHEMA: u32 = 1;
 pub(crate) const KIND: &str = "nodewise-validation";
 
 /// How the figures were obtained, by key, for readers of the file who do not have this version of nodewise.
-pub(crate) const HOW: [(&str, &str); 8] = [
+pub(crate) const METHODS: [(&str, &str); 8] = [
     (
         "machine.toml",
         "as `nodewise topo --measure --quick` measures it, or the file that was given; its sources \

@@ -7,7 +7,7 @@ use nodewise_placement::Mapping;
 use serde::Serialize;
 
 /// Smallest resident size of a memory range that counts, bytes; smaller ones are stacks and the like, not arrays.
-const LARGE: u64 = 64 << 10;
+const MIN_RANGE_BYTES: u64 = 64 << 10;
 
 /// Predicted and actual distribution of a program's memory over nodes.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -79,7 +79,7 @@ impl<'a> Watch<'a> {
     fn by_node(&self, ranges: &[Range]) -> Vec<u64> {
         let mut bytes = vec![0; self.machine.node_count()];
         let ours = |r: &&Range| matches!(r.kind, RangeKind::Anonymous | RangeKind::Heap);
-        let large = |r: &&Range| r.bytes().map(|(_, bytes)| bytes).sum::<u64>() >= LARGE;
+        let large = |r: &&Range| r.bytes().map(|(_, bytes)| bytes).sum::<u64>() >= MIN_RANGE_BYTES;
         for (node, held) in ranges.iter().filter(ours).filter(large).flat_map(Range::bytes) {
             let index = self.machine.nodes.iter().position(|n| n.os_index == node);
             if let Some(index) = index {

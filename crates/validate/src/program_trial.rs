@@ -18,11 +18,11 @@ use std::time::{Duration, Instant};
 /// Smallest overlap of the actual and the predicted distribution of pages over nodes for which they agree.
 const MIN_OVERLAP: f64 = 0.9;
 /// Interval at which the pages of an untimed run are read.
-const LOOK: Duration = Duration::from_millis(10);
+const POLL_INTERVAL: Duration = Duration::from_millis(10);
 /// Prefixes of the environment variables of OpenMP runtimes.
-const OPENMP: [&str; 3] = ["OMP_", "KMP_", "GOMP_"];
+const OPENMP_PREFIXES: [&str; 3] = ["OMP_", "KMP_", "GOMP_"];
 /// The interval for a timed run, whose pages are not read because that would disturb it.
-const NEVER: Duration = Duration::from_secs(3600);
+const NO_INSPECTION: Duration = Duration::from_secs(3600);
 
 /// The input that all programs of a validation share.
 pub struct Bench<'a> {
@@ -92,7 +92,7 @@ impl Bench<'_> {
         command.env("TMPDIR", self.scratch);
         // The user's own settings of binding or scheduling would change the placement from the predicted one.
         for (name, _) in std::env::vars_os() {
-            if OPENMP
+            if OPENMP_PREFIXES
                 .iter()
                 .any(|prefix| name.as_encoded_bytes().starts_with(prefix.as_bytes()))
             {
@@ -149,7 +149,7 @@ impl ProgramTrial<'_> {
         let account = busy::Account::now(self.bench.host);
         let is_over = || Instant::now() >= until;
         let timed = &mut |i: &Invocation| {
-            let ran = self.bench.once(i, NEVER, |_| ())?;
+            let ran = self.bench.once(i, NO_INSPECTION, |_| ())?;
             self.check_output(ran, recording.output)
         };
         let trial = Trial {
@@ -200,7 +200,7 @@ impl ProgramTrial<'_> {
             .bench
             .own(&["record", "--threads", &threads, "-o"], &[&self.profile]);
         let words = [own, vec!["--".into()], self.command(program)].concat();
-        self.bench.once(&Invocation::plain(&words), NEVER, |_| ())
+        self.bench.once(&Invocation::plain(&words), NO_INSPECTION, |_| ())
     }
 
     /// Fails if the output of a run differs from that of the recorded run: placement must not change results.
@@ -238,7 +238,7 @@ impl ProgramTrial<'_> {
         words.extend(options.map(OsString::from));
         words.push(self.map.clone().into_os_string());
         self.bench
-            .once(&Invocation::plain(&words), NEVER, |_| ())
+            .once(&Invocation::plain(&words), NO_INSPECTION, |_| ())
             .map(|_| ())
     }
 
@@ -252,7 +252,9 @@ impl ProgramTrial<'_> {
         let mut seen = Vec::new();
         for (placement, invocation) in self.bench.placements.iter().zip(invocations) {
             let mut watch = Watch::new(self.bench.host, self.bench.machine);
-            let ran = self.bench.once(invocation, LOOK, |pid| watch.look(pid))?;
+            let ran = self
+                .bench
+                .once(invocation, POLL_INTERVAL, |pid| watch.look(pid))?;
             self.check_output(ran, output)?;
             let pages = watch.seen();
             if pages.is_none() {

@@ -6,20 +6,20 @@ use serde::Serialize;
 use std::time::Duration;
 
 /// Size of arrays, as a multiple of the size of all last-level caches together.
-const TIMES_CACHES: u64 = 4;
+const CACHES_MULTIPLE: u64 = 4;
 /// Smallest size of arrays, and their size if the kernel reports no caches, bytes.
-const LEAST: u64 = 64 << 20;
-const NO_CACHES: u64 = 256 << 20;
+const MIN_ARRAY_BYTES: u64 = 64 << 20;
+const ARRAY_BYTES_WITHOUT_CACHES: u64 = 256 << 20;
 /// Approximate memory throughput of one CPU, bytes per second, from which the number of iterations is computed.
 const CPU_RATE: f64 = 2e9;
 /// Longest intended duration of a run, seconds.
-const LONGEST: f64 = 2.0;
+const MAX_RUN_SECONDS: f64 = 2.0;
 /// The share of the time limit for recording and running; the rest is for measuring the machine, and a reserve.
-const SHARE: f64 = 0.7;
+const RUNNING_SHARE: f64 = 0.7;
 /// Estimated time of a recording, in units of a run, and factor for runs under slow placements.
-const RECORDING: f64 = 10.0;
-const SLOWER: f64 = 2.0;
-const MOST_ITERATIONS: f64 = 1000.0;
+const RECORDING_RUNS: f64 = 10.0;
+const SLOW_PLACEMENT_FACTOR: f64 = 2.0;
+const MAX_ITERATIONS: f64 = 1000.0;
 
 /// The rule by which the sizes of all programs are chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
@@ -59,14 +59,15 @@ impl Rule {
         let most = (site.smallest_memory / 2).min(site.memory_bytes / 4);
         let wanted = site
             .last_level_bytes
-            .map_or(NO_CACHES, |c| TIMES_CACHES * c)
-            .max(LEAST);
-        let runs_of_one = placements as f64 * SLOWER * (f64::from(runs) + 1.0) + RECORDING;
-        let affordable = SHARE * limit.as_secs_f64() / (programs.max(1) as f64 * runs_of_one);
+            .map_or(ARRAY_BYTES_WITHOUT_CACHES, |c| CACHES_MULTIPLE * c)
+            .max(MIN_ARRAY_BYTES);
+        let runs_of_one =
+            placements as f64 * SLOW_PLACEMENT_FACTOR * (f64::from(runs) + 1.0) + RECORDING_RUNS;
+        let affordable = RUNNING_SHARE * limit.as_secs_f64() / (programs.max(1) as f64 * runs_of_one);
         Self {
             array_bytes: wanted.min(most),
             most_bytes: most,
-            run_seconds: affordable.min(LONGEST),
+            run_seconds: affordable.min(MAX_RUN_SECONDS),
             bytes_per_second: CPU_RATE * site.cpus as f64,
             overridden: false,
         }
@@ -78,7 +79,7 @@ impl Rule {
         let size = program.size(self.array_bytes, self.most_bytes, threads);
         let bytes = (program.bytes)(size, threads);
         let pass = bytes as f64 * program.passes;
-        let fitting = (self.run_seconds * self.bytes_per_second / pass).clamp(1.0, MOST_ITERATIONS);
+        let fitting = (self.run_seconds * self.bytes_per_second / pass).clamp(1.0, MAX_ITERATIONS);
         Job {
             program,
             size,
@@ -148,7 +149,7 @@ mod tests {
         let small = site(64 << 20, 256 << 20, 64);
         assert_eq!(rule(&server).array_bytes, 256 << 20);
         assert_eq!(rule(&small).array_bytes, 128 << 20);
-        assert_eq!(rule(&site(1 << 20, 64 << 30, 4)).array_bytes, LEAST);
+        assert_eq!(rule(&site(1 << 20, 64 << 30, 4)).array_bytes, MIN_ARRAY_BYTES);
         for program in &PROGRAMS {
             let job = rule(&server).job(program, 64, None);
             assert!(

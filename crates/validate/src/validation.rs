@@ -1,7 +1,7 @@
 //! A validation: states what will be run on this machine, and runs it, from the first recording to the document.
 
 use crate::busy::MAX_OTHER_LOAD;
-use crate::document::{HOW, KIND};
+use crate::document::{KIND, METHODS};
 use crate::placements::{self, AFFINITY, Placement};
 use crate::program_trial::Bench;
 use crate::scratch::Scratch;
@@ -232,7 +232,7 @@ impl Validation {
             programs,
             left_out,
             seconds: began.elapsed().as_secs_f64(),
-            how: HOW.into(),
+            how: METHODS.into(),
         }
     }
 

@@ -34,13 +34,13 @@ export interface Who {
   first: number;
   count: number;
   offsets: Uint32Array;
-  /** Index of the thread; `OTHERS` for all that are not listed. */
+  /** Index of the thread; `OTHER_THREADS` for all that are not listed. */
   thread: Uint16Array;
   accesses: Float32Array;
 }
 
-export const OTHERS = 65535;
-export const NOBODY = 255;
+export const OTHER_THREADS = 65535;
+export const NO_ACCESS = 255;
 
 const place = (packed: Packed) => ({ level: Number(packed.facts.level), first: Number(packed.facts.first_cell) });
 

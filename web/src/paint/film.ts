@@ -1,7 +1,7 @@
 // The run as a film: a line of pixels for each time step.
 
 import type { Packed } from "../packed";
-import { NOBODY } from "./cells";
+import { NO_ACCESS } from "./cells";
 import type { Inks } from "./inks";
 
 export interface Film {
@@ -53,14 +53,14 @@ export function together(film: Film, first: number, last: number, nodes: number)
     for (let x = 0; x < width; x++) {
       const at = step * width + x;
       const n = film.accesses[at]!;
-      if (film.dominant[at] === NOBODY || n === 0) continue;
+      if (film.dominant[at] === NO_ACCESS || n === 0) continue;
       const cell = x * nodes + film.dominant[at]!;
       by[cell] = by[cell]! + n;
       accesses[x] = accesses[x]! + n;
       local[x] = local[x]! + n * film.local[at]!;
     }
   }
-  const dominant = new Uint8Array(width).fill(NOBODY);
+  const dominant = new Uint8Array(width).fill(NO_ACCESS);
   for (let x = 0; x < width; x++) {
     let most = 0;
     for (let node = 0; node < nodes; node++) {
@@ -98,7 +98,7 @@ export function paintFilm(
 }
 
 function colour(film: Film, at: number, mode: FilmMode, inks: Inks): number {
-  if (film.dominant[at] === NOBODY) return inks.card;
+  if (film.dominant[at] === NO_ACCESS) return inks.card;
   if (mode === "node") return inks.nodes[film.dominant[at]!]!;
   if (mode === "local") return inks.locality[film.local[at]!]!;
   const share = film.most > 1 ? Math.log1p(film.accesses[at]!) / Math.log1p(film.most) : 1;

@@ -1,6 +1,6 @@
 // Paints the page × thread figure: which threads access which pages, and whether the accesses are local.
 
-import { OTHERS, type Cells, type Who } from "./cells";
+import { OTHER_THREADS, type Cells, type Who } from "./cells";
 import type { Columns } from "./columns";
 import type { Inks } from "./inks";
 import type { Rows } from "./rows";
@@ -35,7 +35,7 @@ export class Tally {
     if (!piece) return;
     for (let at = piece.offsets[c]!; at < piece.offsets[c + 1]!; at++) {
       const thread = piece.thread[at]!;
-      const row = thread === OTHERS ? this.rows.length : this.rows.of[thread]!;
+      const row = thread === OTHER_THREADS ? this.rows.length : this.rows.of[thread]!;
       if (this.accesses[row] === 0) this.touched.push(row);
       this.accesses[row] = this.accesses[row]! + piece.accesses[at]!;
     }

@@ -16,13 +16,13 @@ export interface Rows {
   others: boolean;
 }
 
-const MOST = 192;
+const MAX_ROWS = 192;
 
 export function rows(threads: { numbers: number[]; nodes: number[] }, nodes: number, others: boolean): Rows {
   const order = threads.numbers
     .map((_, i) => i)
     .sort((a, b) => threads.nodes[a]! - threads.nodes[b]! || threads.numbers[a]! - threads.numbers[b]!);
-  const each = Math.max(1, Math.ceil(order.length / MOST));
+  const each = Math.max(1, Math.ceil(order.length / MAX_ROWS));
   const made: number[][] = [];
   for (const thread of order) {
     const last = made[made.length - 1];

@@ -1,6 +1,6 @@
 // Strips of the address space: a row of pixels, from tiles to colours.
 
-import { NOBODY, type Cells } from "./cells";
+import { NO_ACCESS, type Cells } from "./cells";
 import type { Columns } from "./columns";
 import type { Inks } from "./inks";
 import type { LogScale } from "./scale";
@@ -15,11 +15,11 @@ export type Colour = (cells: Cells, cell: number) => number;
 export function observed(mode: Mode, inks: Inks, scale: LogScale): Colour {
   switch (mode) {
     case "node":
-      return (cells, c) => (cells.dominant[c] === NOBODY ? inks.card : inks.nodes[cells.dominant[c]!]!);
+      return (cells, c) => (cells.dominant[c] === NO_ACCESS ? inks.card : inks.nodes[cells.dominant[c]!]!);
     case "class":
-      return (cells, c) => (cells.sharing[c] === NOBODY ? inks.card : inks.classes[cells.sharing[c]!]!);
+      return (cells, c) => (cells.sharing[c] === NO_ACCESS ? inks.card : inks.classes[cells.sharing[c]!]!);
     case "exclusivity":
-      return (cells, c) => (cells.dominant[c] === NOBODY ? inks.card : inks.quantity[cells.exclusivity[c]!]!);
+      return (cells, c) => (cells.dominant[c] === NO_ACCESS ? inks.card : inks.quantity[cells.exclusivity[c]!]!);
     case "local":
     case "accesses":
       return (cells, c) => (cells.accesses[c]! > 0 ? inks.quantity[scale.step(cells.accesses[c]! / 2 ** cells.level)]! : inks.card);
@@ -34,7 +34,7 @@ export function mapped(mode: Mode, policy: number, inks: Inks, scale: LogScale):
     case "class":
       return (cells, c) => {
         const home = homes(cells);
-        return !home || home.node[c] === NOBODY ? inks.card : inks.home(home.node[c]!, home.share[c]! / 255);
+        return !home || home.node[c] === NO_ACCESS ? inks.card : inks.home(home.node[c]!, home.share[c]! / 255);
       };
     case "local":
       return (cells, c) => (cells.accesses[c]! > 0 ? inks.locality[homes(cells)?.local[c] ?? 0]! : inks.card);
@@ -72,7 +72,7 @@ export function paintShares(out: Uint32Array, width: number, height: number, col
 }
 
 function divide(column: Uint32Array, cells: Cells | undefined, c: number, inks: Inks): void {
-  if (!cells || cells.dominant[c] === NOBODY) return void column.fill(inks.card);
+  if (!cells || cells.dominant[c] === NO_ACCESS) return void column.fill(inks.card);
   let total = 0;
   for (let node = 0; node < inks.count; node++) total += cells.nodes[node * cells.count + c]!;
   if (total === 0) return void column.fill(inks.nodes[cells.dominant[c]!]!);

@@ -1,7 +1,7 @@
 // Canvases at the screen's own resolution, and images drawn onto them.
 
 /** Smallest number of device pixels per CSS pixel in saved pictures. */
-const SAVED = 2;
+const MIN_SAVED_RESOLUTION = 2;
 let finer = 0;
 
 /** Number of device pixels per CSS pixel. */
@@ -10,7 +10,7 @@ export const device = (length: number) => Math.max(1, Math.round(length * resolu
 
 /** Draws at the resolution of saved pictures, for a canvas that is read immediately; then restores the resolution. */
 export function atSavedResolution(draw: () => void): void {
-  finer = SAVED;
+  finer = MIN_SAVED_RESOLUTION;
   draw();
   setTimeout(() => {
     finer = 0;

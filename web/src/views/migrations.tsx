@@ -16,7 +16,7 @@ import { Movers, OverTime, Pairs } from "./migrations/who";
 import { RequiredMoves } from "./migrations/required_moves";
 
 /** Largest number of moves that a report lists. */
-const LISTED = 10_000;
+const MAX_LISTED_MOVES = 10_000;
 
 /** A note that the moves are simulated, with the policy's name. */
 function Simulated({ policy }: { policy: string }) {
@@ -115,7 +115,7 @@ function Moved({ report, state, intervals }: ViewProps) {
         <Choices report={report} filter={filter} />
       </Player>
       <MoveSequence moves={shown} all={all.length} player={player} />
-      {all.length >= LISTED && (
+      {all.length >= MAX_LISTED_MOVES && (
         <p class="muted">
           These are the first 10,000 moves; all are{" "}
           {moves.simulated ? (

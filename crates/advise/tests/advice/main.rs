@@ -191,7 +191,7 @@ fn an_empty_profile_is_not_judged() {
         &mapping,
         &Usage::default(),
         None,
-        &asked(),
+        &report_options(),
         None,
     );
     assert_eq!(advice.verdict.outcome, VerdictKind::Unknown);
@@ -263,8 +263,8 @@ fn loops_over_rows_and_columns_are_to_match_their_data() {
         (share - 7.0 / 8.0 * 14.0 / 16.0).abs() < 1e-9,
         "{share} on eight nodes"
     );
-    let said = "used x-wise at solve.c:88, y-wise at solve.c:99: 77 % of its pages are uniformly shared";
-    assert!(rhs.sentence.contains(said), "{}", rhs.sentence);
+    let sentence = "used x-wise at solve.c:88, y-wise at solve.c:99: 77 % of its pages are uniformly shared";
+    assert!(rhs.sentence.contains(sentence), "{}", rhs.sentence);
     let snippet = rhs.snippet.as_ref().unwrap();
     assert!(
         snippet.contains("solve.c:99 (sweep)")

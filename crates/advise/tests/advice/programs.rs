@@ -1,6 +1,6 @@
 //! Small programs, and helpers that return the advice on them.
 
-use nodewise_advise::{Advice, Asked, Matched, advise};
+use nodewise_advise::{Advice, Matched, ReportOptions, advise};
 use nodewise_analysis::{Affinity, Histogram, Sampled, Samples, Usage, compact_order, first_touch_nodes};
 use nodewise_machine::{CpuId, Machine, NodeId};
 use nodewise_placement::{Context, Mapping};
@@ -192,13 +192,13 @@ fn any_advice(
         &mappings[0],
         &usage,
         matched.as_ref(),
-        &asked(),
+        &report_options(),
         samples,
     )
 }
 
-pub fn asked() -> Asked {
-    Asked {
+pub fn report_options() -> ReportOptions {
+    ReportOptions {
         profile: "a profile".into(),
         machine: "my.toml".into(),
         plain: None,

@@ -44,45 +44,46 @@ fn through(range: Range) -> impl Iterator<Item = f64> {
 
 /// Checks that no value which `set` sets reverses a verdict given without it. Returns the kind of that verdict.
 fn none_turns(program: &(Profile, InMemory), range: Range, set: impl Fn(f64) -> Parameters) -> VerdictKind {
-    let said = verdict(program, &Parameters::default());
-    let known: Vec<Verdict> = through(range).map(|v| verdict(program, &set(v))).collect();
-    let known_by_plain = known.iter().all(|v| v.outcome != VerdictKind::Undecided);
-    if said.outcome != VerdictKind::Undecided {
-        for v in known.iter().filter(|v| v.outcome != VerdictKind::Undecided) {
+    let default_verdict = verdict(program, &Parameters::default());
+    let verdicts: Vec<Verdict> = through(range).map(|v| verdict(program, &set(v))).collect();
+    let known_by_plain = verdicts.iter().all(|v| v.outcome != VerdictKind::Undecided);
+    if default_verdict.outcome != VerdictKind::Undecided {
+        for v in verdicts.iter().filter(|v| v.outcome != VerdictKind::Undecided) {
             assert_eq!(
                 v.outcome.is_to_act(),
-                said.outcome.is_to_act(),
+                default_verdict.outcome.is_to_act(),
                 "{}\n{}",
-                said.sentence,
+                default_verdict.sentence,
                 v.sentence
             );
         }
-    } else if known_by_plain && said.sentence.contains("recording slowed") {
+    } else if known_by_plain && default_verdict.sentence.contains("recording slowed") {
         let acts = |v: &&Verdict| v.outcome.is_to_act();
         assert!(
-            known.iter().any(|v| acts(&v)) && !known.iter().all(|v| acts(&v)),
+            verdicts.iter().any(|v| acts(&v)) && !verdicts.iter().all(|v| acts(&v)),
             "{}",
-            said.sentence
+            default_verdict.sentence
         );
     }
-    said.outcome
+    default_verdict.outcome
 }
 
 #[test]
 fn no_cost_of_recording_within_its_bounds_turns_a_verdict() {
-    let mut said = Vec::new();
+    let mut kinds = Vec::new();
     for program in programs().into_iter().map(timed) {
         let cost = Range::new(1.0, 2.1, 200.0);
-        said.push(none_turns(&program, cost, |cost| Parameters {
+        kinds.push(none_turns(&program, cost, |cost| Parameters {
             plain_cpu_ns: Some(64e6 * f64::from(THREADS) / cost),
             ..Parameters::default()
         }));
     }
     for kind in [VerdictKind::Undecided, VerdictKind::Place] {
-        assert!(said.contains(&kind), "no case of {kind:?} among {said:?}");
+        assert!(kinds.contains(&kind), "no case of {kind:?} among {kinds:?}");
     }
     assert!(
-        said.iter()
+        kinds
+            .iter()
             .any(|k| matches!(k, VerdictKind::LeaveAlone | VerdictKind::NotMemoryBound))
     );
 }
@@ -90,7 +91,7 @@ fn no_cost_of_recording_within_its_bounds_turns_a_verdict() {
 #[test]
 fn no_time_of_an_access_turns_the_verdict_on_an_emulated_run() {
     let range = Parameters::default().assumed_ns;
-    let said: Vec<VerdictKind> = programs()
+    let kinds: Vec<VerdictKind> = programs()
         .iter()
         .map(|program| {
             none_turns(program, range, |ns| Parameters {
@@ -99,7 +100,55 @@ fn no_time_of_an_access_turns_the_verdict_on_an_emulated_run() {
             })
         })
         .collect();
-    assert!(said.contains(&VerdictKind::Undecided), "{said:?}");
+    assert!(kinds.contains(&VerdictKind::Undecided), "{kinds:?}");
+}
+
+/// "Leave it alone" holds whatever the hardware's quantities are; a gain that another value would end is said to depend
+/// on that.
+#[test]
+fn no_quantity_of_the_hardware_turns_a_verdict_that_does_not_say_so() {
+    type Set = fn(&mut Parameters, Range);
+    let default = Parameters {
+        plain_cpu_ns: Some(64e6 * f64::from(THREADS) / 2.0),
+        ..Parameters::default()
+    };
+    let quantities: [(Range, Set); 3] = [
+        (default.parallelism, |p, value| p.parallelism = value),
+        (default.miss, |p, value| p.miss = value),
+        (default.queue_ns, |p, value| p.queue_ns = value),
+    ];
+    let traffic = (0..24).map(|i| (64.0 * 1.4_f64.powi(i)) as u64);
+    let programs = traffic.map(|lines| timed(program(|_| 0, owner, lines, 512_000)));
+    let (mut doubted, mut left) = (0, 0);
+    for program in programs {
+        let found = verdict(&program, &default);
+        let says = found.sentence.contains("It may gain next to nothing");
+        let is_left = matches!(
+            found.outcome,
+            VerdictKind::LeaveAlone | VerdictKind::NotMemoryBound
+        );
+        for (range, set) in quantities {
+            for value in through(range) {
+                let mut parameters = default.clone();
+                set(&mut parameters, Range::exactly(value));
+                let other = verdict(&program, &parameters);
+                let acts = other.outcome.is_to_act();
+                let is_idle = matches!(
+                    other.outcome,
+                    VerdictKind::LeaveAlone | VerdictKind::NotMemoryBound
+                );
+                assert!(
+                    !(is_left && acts || found.outcome.is_to_act() && is_idle && !says),
+                    "{}\n{}",
+                    found.sentence,
+                    other.sentence
+                );
+            }
+        }
+        doubted += i32::from(says);
+        left += i32::from(is_left);
+    }
+    assert!(doubted > 0 && left > 0, "{doubted} doubted, {left} left alone");
 }
 
 #[test]
@@ -133,29 +182,29 @@ fn an_undecided_verdict_says_what_it_depends_on_and_how_to_know() {
 #[test]
 fn where_the_interval_of_a_measured_cost_turns_the_verdict_a_longer_run_is_asked_for() {
     let costs: Vec<f64> = (0..60).map(|i| 1.06_f64.powi(i)).collect();
-    let mut asked = 0;
+    let mut longer_runs = 0;
     for program in programs().into_iter().map(timed) {
         for cost in &costs {
-            let said = verdict(
+            let found = verdict(
                 &program,
                 &Parameters {
                     plain_cpu_ns: Some(64e6 * f64::from(THREADS) / cost),
                     ..Parameters::default()
                 },
             );
-            if said.outcome == VerdictKind::Undecided && said.sentence.contains("recording slowed") {
+            if found.outcome == VerdictKind::Undecided && found.sentence.contains("recording slowed") {
                 assert!(
-                    said.sentence.contains("measured, by few samples"),
+                    found.sentence.contains("measured, by few samples"),
                     "{}",
-                    said.sentence
+                    found.sentence
                 );
-                let then = said.then.unwrap_or_default();
+                let then = found.then.unwrap_or_default();
                 assert!(then.starts_with("record a longer run"), "{then}");
-                asked += 1;
+                longer_runs += 1;
             }
         }
     }
-    assert!(asked > 0);
+    assert!(longer_runs > 0);
 }
 
 #[test]
@@ -165,12 +214,12 @@ fn a_verdict_on_a_short_run_says_that_it_is_one() {
         for thread in &mut profile.threads {
             thread.cpu_ns = 8_000_000 * scale;
         }
-        let said = verdict(&(profile, accesses), &Parameters::default());
+        let found = verdict(&(profile, accesses), &Parameters::default());
         assert_eq!(
-            said.sentence.contains("The run is short ("),
+            found.sentence.contains("The run is short ("),
             short,
             "{}",
-            said.sentence
+            found.sentence
         );
     }
 }

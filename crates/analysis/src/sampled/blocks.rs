@@ -1,13 +1,13 @@
 //! Standard errors of means over pages: the variance between blocks of neighbouring pages, and the effect of leaving
 //! out one slice at a time.
 
-use super::estimate::{EXCEPTED, INTENSITY, Sampled};
-use crate::interval::{Interval, Z, between, effective_samples, student};
+use super::estimate::{MAX_INTENSITY_RATIO, Sampled, UNBOUNDED_INTENSITY_SHARE};
+use crate::interval::{Interval, Z_975, effective_samples, student_t_quantile, variance_between_clusters};
 use std::ops::{Add, AddAssign, Sub};
 
 /// Smallest number of blocks or slices whose differences give a variance. With fewer, all samples of a scan count as
 /// one.
-const FEWEST: u64 = 5;
+const MIN_VARIANCE_GROUPS: u64 = 5;
 
 /// Numbers of pages and samples, which must be known before [`Blocks`] are made.
 #[derive(Clone, Copy, Default)]
@@ -99,7 +99,7 @@ pub(super) struct Blocks {
 
 impl Blocks {
     pub fn new(count: Count) -> Self {
-        let blocks = Some(count.judged.isqrt()).filter(|b| *b >= FEWEST);
+        let blocks = Some(count.judged.isqrt()).filter(|b| *b >= MIN_VARIANCE_GROUPS);
         Self {
             count,
             blocks: vec![Block::default(); blocks.unwrap_or(1) as usize],
@@ -134,9 +134,12 @@ impl Blocks {
             .map(|b| sum(&b.scores) / b.pages as f64)
             .collect();
         let changes: Vec<f64> = self.changes.iter().map(|c| sum(c) / judged).collect();
-        let (variance, blocks) = match (self.changes.len() as u64) < FEWEST {
-            true => (between(&means), 1),
-            false => (between(&means) + jackknife(&changes), means.len()),
+        let (variance, blocks) = match (self.changes.len() as u64) < MIN_VARIANCE_GROUPS {
+            true => (variance_between_clusters(&means), 1),
+            false => (
+                variance_between_clusters(&means) + jackknife(&changes),
+                means.len(),
+            ),
         };
         let most = blocks as f64 / all(&|s| s.per_sample);
         let mean = all(&sum);
@@ -157,8 +160,8 @@ impl Blocks {
             unseen: 0.0,
             shares: shares.map(|s| s.at_least(least)),
             exclusivity: shares.map(|s| {
-                s.with_scaled_odds(INTENSITY)
-                    .widened_by_unknown(EXCEPTED)
+                s.with_scaled_odds(MAX_INTENSITY_RATIO)
+                    .widened_by_unknown(UNBOUNDED_INTENSITY_SHARE)
                     .at_least(least)
             }),
         }
@@ -175,7 +178,7 @@ fn jackknife(changes: &[f64]) -> f64 {
     let slices = changes.len() as f64;
     let mean = changes.iter().sum::<f64>() / slices;
     let squares: f64 = changes.iter().map(|c| (c - mean).powi(2)).sum();
-    (slices - 1.0) / slices * squares * (student(slices - 1.0) / Z).powi(2)
+    (slices - 1.0) / slices * squares * (student_t_quantile(slices - 1.0) / Z_975).powi(2)
 }
 
 /// Leave-one-out estimate of a page's exclusivity: the share of its samples that come from the node with most of the

@@ -9,7 +9,9 @@ mod tree;
 use crate::exit::{Outcome, OwnFailure};
 use crate::output::{Screen, check_folder, check_new, keep_existing, print, write_file};
 use clap::ValueEnum;
-use nodewise_lab::{Experiment, HugePages, LabError, Session, Setup, Size, Under, Virtual, prepare};
+use nodewise_lab::{
+    Experiment, HugePages, LabError, RunPlacement, Session, Setup, Size, VirtualMachine, prepare,
+};
 use nodewise_machine::Machine;
 use nodewise_report::lab as report;
 use screen::Show;
@@ -24,7 +26,7 @@ pub struct Arguments {
     machine: String,
     /// Placement of pages: first-touch, interleave, round-robin, node:N, autonuma, map:FILE, balance:P [default: first-touch]
     #[arg(long, value_name = "P")]
-    under: Option<Under>,
+    under: Option<RunPlacement>,
     /// Run the command under each of these in one boot, and compare
     #[arg(
         long,
@@ -33,7 +35,7 @@ pub struct Arguments {
         num_args = 1,
         conflicts_with = "under"
     )]
-    compare: Vec<Under>,
+    compare: Vec<RunPlacement>,
     /// Many commands in one boot: a line each, a policy and then the command, separated by blanks
     #[arg(long, value_name = "FILE", conflicts_with_all = ["under", "compare", "command"])]
     batch: Option<PathBuf>,
@@ -142,25 +144,25 @@ fn binding(text: &str) -> Result<String, String> {
 }
 
 pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
-    experiment(arguments).map_err(|e| own_failure(&e))
+    run_experiment(arguments).map_err(|e| own_failure(&e))
 }
 
-fn experiment(arguments: &Arguments) -> anyhow::Result<Outcome> {
+fn run_experiment(arguments: &Arguments) -> anyhow::Result<Outcome> {
     check_files(arguments)?;
     let size = Size {
         cpus: arguments.cpus,
         memory: arguments.memory,
     };
-    let machine = Virtual::of(&Machine::load(&arguments.machine)?, &size)?;
-    let asked = asked(arguments)?;
+    let machine = VirtualMachine::of(&Machine::load(&arguments.machine)?, &size)?;
+    let experiment = experiment_of(arguments)?;
     if let Some(file) = &arguments.scaled {
         write_file(file, &machine_file(&machine), arguments.force)?;
-        if asked.runs.is_empty() && !asked.capture {
+        if experiment.runs.is_empty() && !experiment.capture {
             return Ok(Outcome::Done);
         }
     }
-    let show = Show::new(arguments.json, &asked.runs, setup(arguments));
-    let lab = prepare(&machine, &asked, &setup(arguments))?;
+    let show = Show::new(arguments.json, &experiment.runs, setup(arguments));
+    let lab = prepare(&machine, &experiment, &setup(arguments))?;
     show.booting(&machine);
     let session = lab.run(&mut |event| show.event(event));
     show.end();
@@ -169,17 +171,17 @@ fn experiment(arguments: &Arguments) -> anyhow::Result<Outcome> {
         tree::capture(folder, &session.capture, arguments.force)?;
     }
     if let Some(folder) = &arguments.into {
-        let asked: Vec<PathBuf> = asked.bring.iter().map(|p| asked.cwd.join(p)).collect();
-        tree::write_brought(folder, &asked, &session.brought)?;
+        let requested: Vec<PathBuf> = experiment.bring.iter().map(|p| experiment.cwd.join(p)).collect();
+        tree::write_brought(folder, &requested, &session.brought_files)?;
     }
     if let Some(file) = &arguments.pages {
         let nodes = machine.machine.node_count();
         write_file(file, &pages::csv(&session.outcomes, nodes), arguments.force)?;
     }
-    if asked.runs.is_empty() {
+    if experiment.runs.is_empty() {
         return Ok(Outcome::Done);
     }
-    print_report(arguments, &findings::of(&machine, &asked, &session))?;
+    print_report(arguments, &findings::of(&machine, &experiment, &session))?;
     match session.stopped {
         Some(why) => Err(why.into()),
         None => Ok(Outcome::Child(status(&session))),
@@ -193,7 +195,7 @@ fn status(session: &Session) -> u8 {
 }
 
 /// The guest's machine as a machine file; its title says how it was scaled.
-fn machine_file(machine: &Virtual) -> String {
+fn machine_file(machine: &VirtualMachine) -> String {
     let mut scaled = machine.machine.clone();
     if let Some(scale) = findings::scale(machine) {
         scaled.title = format!("{}; scaled: {scale}", scaled.title);
@@ -202,16 +204,16 @@ fn machine_file(machine: &Virtual) -> String {
 }
 
 /// The placements to run one command under.
-fn placements(arguments: &Arguments) -> Vec<Under> {
+fn placements(arguments: &Arguments) -> Vec<RunPlacement> {
     match (&arguments.under, arguments.command.is_empty()) {
         (_, true) => Vec::new(),
         (Some(one), _) => vec![one.clone()],
-        (None, _) if arguments.compare.is_empty() => vec![Under::FirstTouch],
+        (None, _) if arguments.compare.is_empty() => vec![RunPlacement::FirstTouch],
         _ => arguments.compare.clone(),
     }
 }
 
-fn asked(arguments: &Arguments) -> anyhow::Result<Experiment> {
+fn experiment_of(arguments: &Arguments) -> anyhow::Result<Experiment> {
     let (runs, commands) = match &arguments.batch {
         Some(file) => batch::read(file)?,
         None => (placements(arguments), Vec::new()),
@@ -242,8 +244,8 @@ fn asked(arguments: &Arguments) -> anyhow::Result<Experiment> {
 /// The environment of the command: that of this process without variables that name files missing in the guest, and
 /// with those of `--env`.
 fn environment(set: &[(OsString, OsString)]) -> Vec<(OsString, OsString)> {
-    const NOT_THERE: [&str; 4] = ["LD_PRELOAD", "LD_AUDIT", "TMPDIR", "PWD"];
-    let here = std::env::vars_os().filter(|(name, _)| !NOT_THERE.iter().any(|n| name == n));
+    const HOST_ONLY_VARIABLES: [&str; 4] = ["LD_PRELOAD", "LD_AUDIT", "TMPDIR", "PWD"];
+    let here = std::env::vars_os().filter(|(name, _)| !HOST_ONLY_VARIABLES.iter().any(|n| name == n));
     let kept = here.filter(|(name, _)| !set.iter().any(|(n, _)| n == name));
     kept.chain(set.iter().cloned()).collect()
 }

@@ -95,7 +95,7 @@ fn summary(placement: &Placement) -> String {
 }
 
 /// Smallest share of accesses that is mentioned.
-const NOTICEABLE: f64 = 0.02;
+const MIN_SHARE_MENTIONED: f64 = 0.02;
 
 /// A warning if threads take other parts of the data in each run, so that a map by thread numbers loses its benefit, or
 /// if that is unknown.
@@ -119,7 +119,7 @@ fn dependence(placement: &Placement, profile: &Profile) -> Option<String> {
         "threads {how}{separator} in another run this map keeps {number} of the accesses local by their numbers, {data} at most \
          by data; first touch {first}{}",
         match (
-            other.by_number.max(other.by_data) < other.first_touch - NOTICEABLE,
+            other.by_number.max(other.by_data) < other.first_touch - MIN_SHARE_MENTIONED,
             other.assumed
         ) {
             (true, false) => ", so leave it alone",

@@ -22,7 +22,7 @@ use std::time::{Duration, Instant};
 
 /// An interval longer than any run, which disables periodic inspection: with an emulator that counts accesses, our own
 /// accesses would be counted as the command's.
-const NEVER: Duration = Duration::from_secs(1 << 30);
+const NO_INSPECTION: Duration = Duration::from_secs(1 << 30);
 
 #[derive(clap::Args)]
 pub struct Arguments {
@@ -168,7 +168,7 @@ fn execute(
     let status = child.wait(Duration::ZERO, |_| {
         let follow = match &mut follower {
             Some(Ok(follower)) => follower.step(),
-            _ => NEVER,
+            _ => NO_INSPECTION,
         };
         follow.min(inspection.step(folder))
     })?;
@@ -191,7 +191,7 @@ impl Inspection<'_> {
     /// Inspects the pages if it is time; returns when to call this again.
     fn step(&mut self, folder: &Path) -> Duration {
         let Some(table) = self.table else {
-            return NEVER;
+            return NO_INSPECTION;
         };
         let now = Instant::now();
         if now >= self.due {

@@ -21,7 +21,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 /// Time between two checks for the end of a session; signals are noticed at once.
-const LOOK: Duration = Duration::from_millis(100);
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 #[derive(clap::Args)]
 pub struct Arguments {
@@ -74,7 +74,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     if arguments.session {
         std::thread::spawn(move || feed(&store, session));
     }
-    while signals.wait(LOOK).is_none() && !running.iter().any(JoinHandle::is_finished) {}
+    while signals.wait(POLL_INTERVAL).is_none() && !running.iter().any(JoinHandle::is_finished) {}
     Ok(Outcome::Done)
 }
 

@@ -14,7 +14,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 /// Divisor of the time limit: a fifth of it is for measuring the machine.
-const MEASURING: u32 = 5;
+const MEASURING_DIVISOR: u32 = 5;
 
 #[derive(clap::Args)]
 pub struct Arguments {
@@ -103,7 +103,7 @@ fn machine(arguments: &Arguments, validation: &Validation) -> anyhow::Result<(Ma
     let (mut machine, how, cut_short) = match &arguments.machine {
         Some(file) => (Machine::load(file)?, "file", false),
         None => {
-            let (machine, cut_short) = measure::quickly(arguments.time_limit / MEASURING)?;
+            let (machine, cut_short) = measure::quickly(arguments.time_limit / MEASURING_DIVISOR)?;
             (machine, "measured", cut_short)
         }
     };

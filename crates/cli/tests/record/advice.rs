@@ -1,6 +1,6 @@
 //! `report` on loops of real programs: patterns, conflicts, and remedies with libnodewise.
 
-use crate::support::{NODEWISE, build, library, said, scratch};
+use crate::support::{NODEWISE, build, library, scratch, stderr};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -37,7 +37,7 @@ fn record(folder: &Path, program: &Path, arguments: &[&str]) {
         .arg(program)
         .args(arguments);
     let output = record.output().unwrap();
-    assert!(output.status.success(), "{}", said(&output));
+    assert!(output.status.success(), "{}", stderr(&output));
 }
 
 fn report(folder: &Path, arguments: &[&str]) -> String {
@@ -50,7 +50,7 @@ fn report_on(machine: &str, folder: &Path, arguments: &[&str]) -> String {
         .current_dir(folder)
         .args(["report", "profile", "--machine", machine]);
     let output = report.args(arguments).output().unwrap();
-    assert!(output.status.success(), "{}", said(&output));
+    assert!(output.status.success(), "{}", stderr(&output));
     String::from_utf8(output.stdout).unwrap()
 }
 
@@ -110,7 +110,7 @@ fn assert_compiles(folder: &Path, snippet: &str, declared: &str) {
     assert!(
         output.status.success() && output.stderr.is_empty(),
         "{}\n{text}",
-        said(&output)
+        stderr(&output)
     );
 }
 

@@ -1,18 +1,18 @@
 //! Large allocations: they grow within the program's resource limits, and repeated ones get the same addresses.
 
 use crate::emulated::plain;
-use crate::support::{NODEWISE, Recorded, build, record, said, scratch, status};
+use crate::support::{NODEWISE, Recorded, build, record, scratch, status, stderr};
 use nodewise_profile::{Object, ObjectKind};
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::{Command, Output};
 
-fn grown(output: &Output, what: &str) {
+fn assert_growth(output: &Output, what: &str) {
     assert_eq!(
         (status(output), output.stdout.as_slice()),
         (0, b"grown\n".as_slice()),
         "{what}: {}",
-        said(output)
+        stderr(output)
     );
 }
 
@@ -53,21 +53,21 @@ fn growing_takes_what_is_added_and_a_failure_leaves_the_block() {
             .arg(limit)
             .output()
             .unwrap();
-        grown(&alone, "alone");
-        grown(&record(&folder, &["--force"], &["./program", limit]), "recorded");
+        assert_growth(&alone, "alone");
+        assert_growth(&record(&folder, &["--force"], &["./program", limit]), "recorded");
         let placed = placed(&folder, limit);
         if status(&placed) != 77 {
-            grown(&placed, "placed");
+            assert_growth(&placed, "placed");
         }
     }
     // An emulator keeps its program's limits from itself.
     let emulated = record(&folder, &["--force", "--via", "emulate"], &["./plain"]);
-    grown(&emulated, "emulated");
+    assert_growth(&emulated, "emulated");
 }
 
 /// KiB of address space of a program of this many threads.
 fn room(output: &Output) -> u64 {
-    assert_eq!(status(output), 0, "{}", said(output));
+    assert_eq!(status(output), 0, "{}", stderr(output));
     String::from_utf8_lossy(&output.stdout).trim().parse().unwrap()
 }
 
@@ -89,9 +89,9 @@ fn counting_takes_as_little_address_space_as_is_said() {
         let recorded = record(&folder, &["--force", "--via", "instrument"], &words);
         let (alone, recorded) = (room(&alone), room(&recorded));
         // docs/reliability.md says 8 MiB and 0.25 MiB a thread.
-        let said = (8 << 10) + threads * 256;
+        let stated = (8 << 10) + threads * 256;
         assert!(
-            recorded <= alone + said,
+            recorded <= alone + stated,
             "{threads} threads: {alone} KiB become {recorded}"
         );
     }
@@ -105,7 +105,7 @@ fn steps(folder: &Path, arguments: &[&str], program: &str, steps: u64) -> (u64, 
     let script = format!("{program} {steps} >/dev/null && du -sB1 \"$NODEWISE_RAW\" | cut -f1");
     let command = ["sh", "-c", &script];
     let output = record(folder, &[arguments, &["--force"]].concat(), &command);
-    assert_eq!(status(&output), 0, "{}", said(&output));
+    assert_eq!(status(&output), 0, "{}", stderr(&output));
     let raw = String::from_utf8(output.stdout).unwrap();
     (raw.trim().parse().unwrap(), Recorded::read(folder))
 }
@@ -180,7 +180,7 @@ fn rules(folder: &Path) -> usize {
         ])
         .output()
         .unwrap();
-    assert!(map.status.success(), "{}", said(&map));
+    assert!(map.status.success(), "{}", stderr(&map));
     let text = std::fs::read_to_string(folder.join("steps.map")).unwrap();
     text.matches("[[rule]]").count()
 }
@@ -218,7 +218,7 @@ fn arrays_of_every_step_are_one_object_counted_exactly() {
 fn with_short_threads(folder: &Path, way: &str, program: &str, steps: u64) -> usize {
     const WORDS: u64 = 1 << 17;
     let output = record(folder, &["--via", way, "--force"], &[program, &steps.to_string()]);
-    assert_eq!(status(&output), 0, "{}", said(&output));
+    assert_eq!(status(&output), 0, "{}", stderr(&output));
     let recorded = Recorded::read(folder);
     let is_array = |o: &Object| o.kind == ObjectKind::Heap && o.pages == WORDS * 8 / 4096;
     let arrays: Vec<_> = recorded.profile.objects.iter().filter(|o| is_array(o)).collect();
@@ -259,7 +259,7 @@ fn arrays_of_emulated_threads_of_one_step_are_no_more_than_one_steps() {
 fn mappings(folder: &Path, steps: u64) -> (BTreeSet<(String, u64, u64, u64)>, u64) {
     let command = ["./plain", &steps.to_string()];
     let output = record(folder, &["--via", "emulate", "--force"], &command);
-    assert_eq!(status(&output), 0, "{}", said(&output));
+    assert_eq!(status(&output), 0, "{}", stderr(&output));
     let recorded = Recorded::read(folder);
     let objects = recorded.profile.objects.iter().enumerate();
     let found: Vec<_> = objects

@@ -1,7 +1,7 @@
 //! Recording does not change the behaviour of programs, and accesses are counted however a program ends.
 
 use crate::emulated::plain;
-use crate::support::{NODEWISE, Recorded, build, program, record, said, scratch, signal, status, wait_for};
+use crate::support::{NODEWISE, Recorded, build, program, record, scratch, signal, status, stderr, wait_for};
 use nodewise_profile::{Object, ObjectKind};
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -20,7 +20,7 @@ fn however_a_program_ends_its_accesses_output_and_status_are_kept() {
     ];
     for (how, expected) in statuses {
         let output = record(&folder, &["--force"], &["./program", how]);
-        assert_eq!(status(&output), expected, "{how}: {}", said(&output));
+        assert_eq!(status(&output), expected, "{how}: {}", stderr(&output));
         assert_eq!(output.stdout, b"data 99999\n", "{how}");
         let recorded = Recorded::read(&folder);
         assert_eq!(recorded.of("data"), (1, 100_000), "{how}");
@@ -106,7 +106,7 @@ fn a_forked_child_counts_for_itself() {
         (status(&output), output.stdout.as_slice()),
         (0, b"11 4 1\n".as_slice()),
         "{}",
-        said(&output)
+        stderr(&output)
     );
     let recorded = Recorded::read(&folder);
     let by_process = |name: &str, process: u16| {
@@ -124,7 +124,7 @@ fn spawning_closing_files_and_moving_about_disturb_nothing() {
     let folder = scratch("spawns");
     program(&folder, "spawns.c");
     let output = record(&folder, &[], &["./program"]);
-    assert_eq!(output.stdout, b"3 4\n3 3999999\n", "{}", said(&output));
+    assert_eq!(output.stdout, b"3 4\n3 3999999\n", "{}", stderr(&output));
     assert_eq!(Recorded::read(&folder).of("late"), (1, 4_000_000));
 }
 
@@ -140,7 +140,7 @@ fn a_library_opened_late_is_known_by_its_lines() {
         &["-shared", "-fPIC"],
     );
     let output = record(&folder, &[], &["./program", "./library.so"]);
-    assert_eq!(output.stdout, b"39999\n", "{}", said(&output));
+    assert_eq!(output.stdout, b"39999\n", "{}", stderr(&output));
     let recorded = Recorded::read(&folder);
     assert_eq!(recorded.of("inside"), (1, 40_000));
     let (site, touched) = recorded.sites("inside");
@@ -173,7 +173,7 @@ fn archives_and_linked_libraries_are_counted() {
             &["-L.", library, "-Wl,-rpath,$ORIGIN"],
         );
         let output = record(&folder, &["--force"], &["./program"]);
-        assert_eq!(output.stdout, b"39999\n", "{library}: {}", said(&output));
+        assert_eq!(output.stdout, b"39999\n", "{library}: {}", stderr(&output));
         assert_eq!(Recorded::read(&folder).of("inside"), (1, 40_000), "{library}");
     }
 }
@@ -183,7 +183,7 @@ fn threads_that_come_and_go_are_all_counted() {
     let folder = scratch("threads");
     program(&folder, "threads.c");
     let output = record(&folder, &[], &["./program"]);
-    assert_eq!(output.stdout, b"299\n", "{}", said(&output));
+    assert_eq!(output.stdout, b"299\n", "{}", stderr(&output));
     let recorded = Recorded::read(&folder);
     assert_eq!(recorded.profile.threads.len(), 301);
     for thread in 1..=300 {
@@ -207,7 +207,7 @@ fn signal_handlers_and_longjmp_lose_no_more_than_is_said() {
         (status(&output), output.stdout.as_slice()),
         (0, b"24999\n".as_slice()),
         "{}",
-        said(&output)
+        stderr(&output)
     );
     let recorded = Recorded::read(&folder);
     assert_eq!(recorded.of("jumped"), (1, 25_000));
@@ -223,7 +223,7 @@ fn a_signal_may_come_while_its_thread_is_made_known() {
         (status(&output), output.stdout.as_slice()),
         (0, b"1023 interrupted\n".as_slice()),
         "{}",
-        said(&output)
+        stderr(&output)
     );
     assert_eq!(Recorded::read(&folder).of("swept"), (1, 400 * 1024));
 }
@@ -247,7 +247,7 @@ fn small_stacks(folder: &Path, way: &str, program: &Path) {
         (status(&output), output.stdout.as_slice()),
         expected,
         "{}",
-        said(&output)
+        stderr(&output)
     );
     let recorded = Recorded::read(folder);
     assert!(recorded.profile.meta.truncated.is_none());
@@ -274,7 +274,7 @@ fn exceptions_leave_loops_with_the_right_counts() {
     let folder = scratch("throws");
     build(&folder, "nodewise-cxx", &["throws.cpp"], "program", &[]);
     let output = record(&folder, &[], &["./program"]);
-    assert_eq!(output.stdout, b"3\n", "{}", said(&output));
+    assert_eq!(output.stdout, b"3\n", "{}", stderr(&output));
     let recorded = Recorded::read(&folder);
     let site = recorded.sites("cells").0;
     assert!(site.contains("main throws.cpp:14"), "{site}");
@@ -295,6 +295,6 @@ fn the_malloc_family_keeps_its_contracts() {
         (status(&output), output.stdout.as_slice()),
         (0, b"kept\n".as_slice()),
         "{}",
-        said(&output)
+        stderr(&output)
     );
 }

@@ -1,6 +1,6 @@
 //! What a recording contains: objects, first touches, regions, slices, coverage.
 
-use crate::support::{NODEWISE, Recorded, build, program, record, said, scratch, status};
+use crate::support::{NODEWISE, Recorded, build, program, record, scratch, status, stderr};
 use nodewise_profile::{ObjectKind, RegionKind};
 use std::process::Command;
 
@@ -9,7 +9,7 @@ fn objects_have_the_programmers_names_and_lines() {
     let folder = scratch("objects");
     program(&folder, "objects.c");
     let output = record(&folder, &[], &["./program"]);
-    assert_eq!(status(&output), 0, "{}", said(&output));
+    assert_eq!(status(&output), 0, "{}", stderr(&output));
     let recorded = Recorded::read(&folder);
     assert_eq!(recorded.names(ObjectKind::Heap), ["rhs", "field", "rhs"]);
     assert_eq!(recorded.sites("rhs").0, "main objects.c:29");
@@ -71,7 +71,7 @@ fn regions_have_their_function_and_line_and_cut_slices() {
     let folder = scratch("regions");
     program(&folder, "teams.c");
     let output = record(&folder, &["--slice", "region", "--threads", "3"], &["./program"]);
-    assert_eq!(output.stdout, b"0.999\n", "{}", said(&output));
+    assert_eq!(output.stdout, b"0.999\n", "{}", stderr(&output));
     let recorded = Recorded::read(&folder);
     let regions: Vec<String> = recorded
         .profile
@@ -97,7 +97,7 @@ fn slices_by_accesses_are_even() {
     let folder = scratch("accesses");
     program(&folder, "grows.c");
     let output = record(&folder, &["--slice", "accesses:10000"], &["./program", "50"]);
-    assert_eq!(status(&output), 0, "{}", said(&output));
+    assert_eq!(status(&output), 0, "{}", stderr(&output));
     let recorded = Recorded::read(&folder);
     assert_eq!(recorded.of("all"), (1, 50 * 2048));
     let slices = recorded.profile.slices.len();
@@ -133,7 +133,7 @@ fn waiting_threads_do_not_drown_the_program() {
             ])
             .output()
             .unwrap();
-        assert_eq!(output.stdout, b"0.999\n", "{}", said(&output));
+        assert_eq!(output.stdout, b"0.999\n", "{}", stderr(&output));
         counts.push(Recorded::read(&folder).of("a"));
     }
     assert_eq!(counts[0], counts[1]);
@@ -149,7 +149,7 @@ fn profiles_are_numbered_and_the_summary_says_what_matters() {
             .args(["record", "--", "./program"])
             .output()
             .unwrap();
-        let said = said(&output);
+        let stderr = stderr(&output);
         assert!(
             folder
                 .join(format!("nodewise-profile-{number}/manifest.json"))
@@ -162,7 +162,7 @@ fn profiles_are_numbered_and_the_summary_says_what_matters() {
             "coverage",
             &format!("report nodewise-profile-{number}"),
         ] {
-            assert!(said.contains(part), "{part}: {said}");
+            assert!(stderr.contains(part), "{part}: {stderr}");
         }
     }
 }
@@ -197,7 +197,7 @@ fn code_that_is_not_instrumented_is_named() {
     );
     let output = record(&folder, &[], &["./program"]);
     assert_eq!(status(&output), 0);
-    if said(&output).contains("not permitted") {
+    if stderr(&output).contains("not permitted") {
         eprintln!("skipped: sampling is not permitted here");
         return;
     }
@@ -206,8 +206,8 @@ fn code_that_is_not_instrumented_is_named() {
     assert!((total - 1.0).abs() < 1e-9);
     assert_eq!(coverage.missed_modules[0].0, "libspin.so");
     assert!(
-        coverage.instrumented > 0.0 && said(&output).contains("libspin.so"),
+        coverage.instrumented > 0.0 && stderr(&output).contains("libspin.so"),
         "{}",
-        said(&output)
+        stderr(&output)
     );
 }

@@ -1,7 +1,7 @@
 //! Many threads and limited memory for their counters: all accesses are counted, or the profile says that some are not.
 
 use crate::emulated::plain;
-use crate::support::{NODEWISE, Recorded, program, record, said, scratch, status};
+use crate::support::{NODEWISE, Recorded, program, record, scratch, status, stderr};
 use std::path::Path;
 use std::process::Command;
 
@@ -28,7 +28,7 @@ fn four_thousand_threads_at_once_are_counted_with_256_descriptors() {
         (status(&output), output.stdout.as_slice()),
         (5, b"8386560\n".as_slice()),
         "{}",
-        said(&output)
+        stderr(&output)
     );
     let recorded = Recorded::read(&folder);
     assert_eq!(writers(&recorded, 64), 4096);
@@ -47,14 +47,14 @@ fn threads_that_follow_one_another_use_the_same_memory_and_files() {
         (status(&output), output.stdout.as_slice()),
         (5, b"4498500\n".as_slice()),
         "{}",
-        said(&output)
+        stderr(&output)
     );
     let recorded = Recorded::read(&folder);
-    assert_eq!(recorded.profile.meta.truncated, None, "{}", said(&output));
+    assert_eq!(recorded.profile.meta.truncated, None, "{}", stderr(&output));
     assert_eq!(writers(&recorded, 64), 3000);
     // Pages of their own, some 16 each, would cost more time than all else of counting.
-    let said = said(&output);
-    let faults = said.lines().find_map(|l| l.strip_prefix("faults "));
+    let stderr = stderr(&output);
+    let faults = stderr.lines().find_map(|l| l.strip_prefix("faults "));
     let faults: u64 = faults.unwrap_or_default().parse().unwrap();
     assert!(faults < 8 * 3000, "{faults} page faults of 3000 threads");
 }
@@ -79,10 +79,10 @@ fn ten_thousand_short_threads_are_all_in_the_profile() {
         (status(&output), output.stdout.as_slice()),
         (5, sum.as_bytes()),
         "{}",
-        said(&output)
+        stderr(&output)
     );
     let recorded = Recorded::read(&folder);
-    assert_eq!(recorded.profile.meta.truncated, None, "{}", said(&output));
+    assert_eq!(recorded.profile.meta.truncated, None, "{}", stderr(&output));
     assert_eq!(recorded.profile.threads.len(), threads + 1);
     // They did the same: each has the same counts.
     let mut counts = vec![(0, 0); threads + 1];
@@ -115,7 +115,7 @@ fn with_few_vcpus(folder: &Path) -> std::path::PathBuf {
         )
         .output()
         .unwrap();
-    assert!(made.status.success(), "{}", said(&made));
+    assert!(made.status.success(), "{}", stderr(&made));
     let nodewise = folder.join("nodewise");
     std::fs::copy(NODEWISE, &nodewise).unwrap();
     nodewise
@@ -140,13 +140,13 @@ fn an_emulated_program_with_too_many_threads_runs_to_its_end() {
                 (status(&output), output.stdout.as_slice()),
                 (5, b"left 0, failed 0\n".as_slice()),
                 "{flags:?} {threads}: {}",
-                said(&output)
+                stderr(&output)
             );
             let why = Recorded::read(&folder).profile.meta.truncated.unwrap_or_default();
             assert_eq!(why.contains("more threads at a time"), truncated, "{why}");
             assert_eq!(why.is_empty(), !truncated, "{why}");
-            let lines = said(&output).matches("recording stopped: more threads").count();
-            assert_eq!(lines, usize::from(truncated), "{}", said(&output));
+            let lines = stderr(&output).matches("recording stopped: more threads").count();
+            assert_eq!(lines, usize::from(truncated), "{}", stderr(&output));
         }
     }
 }

@@ -1,6 +1,6 @@
 //! `--via emulate` gives plain programs the same counts as instrumentation.
 
-use crate::support::{NODEWISE, Recorded, build, library, record, said, scratch, status};
+use crate::support::{NODEWISE, Recorded, build, library, record, scratch, status, stderr};
 use nodewise_profile::{ObjectKind, Observer, RegionKind};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -30,7 +30,7 @@ pub fn plain(folder: &Path, compiler: &str, source: &str, flags: &[&str]) -> Pat
 
 fn emulated(folder: &Path, command: &[&str]) -> (Recorded, Output) {
     let output = record(folder, &[EMULATE, &["--force"]].concat(), command);
-    assert!(folder.join("profile").exists(), "{}", said(&output));
+    assert!(folder.join("profile").exists(), "{}", stderr(&output));
     (Recorded::read(folder), output)
 }
 
@@ -60,7 +60,7 @@ fn every_kind_of_access_counts_as_often_as_it_is_made() {
     let folder = scratch("emulated-exact");
     plain(&folder, "cc", "exact.c", &["-O1", "-pthread"]);
     let (recorded, output) = emulated(&folder, &["./plain"]);
-    assert_eq!(status(&output), 0, "{}", said(&output));
+    assert_eq!(status(&output), 0, "{}", stderr(&output));
     let ours = |o: &&nodewise_profile::Object| o.name.starts_with("libnodewise");
     let found = recorded.profile.objects.iter().find(ours);
     assert_eq!(found, None, "our own library's data is not the program's");
@@ -114,7 +114,7 @@ fn differences(workload: &str, arguments: &[&str]) -> (u64, u64) {
             &[&threads, via].concat(),
             &[&[program], arguments].concat(),
         );
-        assert_eq!(status(&output), 0, "{}", said(&output));
+        assert_eq!(status(&output), 0, "{}", stderr(&output));
         Recorded::read(&folder)
     };
     let (ours, theirs) = (run(EMULATE, "./plain"), run(&[], "./program"));
@@ -192,8 +192,8 @@ fn a_static_program_counts_alone_its_threads_and_children_apart() {
         // Started by another program, and directly.
         for command in [&["./plain"][..], &["sh", "-c", "./plain; exit $?"]] {
             let (recorded, output) = emulated(&folder, command);
-            assert_eq!(status(&output), 5, "{}", said(&output));
-            assert!(!said(&output).contains("not counted"), "{}", said(&output));
+            assert_eq!(status(&output), 5, "{}", stderr(&output));
+            assert!(!stderr(&output).contains("not counted"), "{}", stderr(&output));
             let cells = cells(&recorded);
             let of = |thread: u32| {
                 let own = cells.iter().filter(|(k, _)| k.0 == "counted" && k.1 == thread);
@@ -220,8 +220,8 @@ fn other_ways_to_start_threads_and_programs_count_too() {
     std::fs::rename(folder.join("plain"), folder.join("exact")).unwrap();
     plain(&folder, "cc", "starts.c", &["-O1", "-pthread"]);
     let (recorded, output) = emulated(&folder, &["./plain", "./exact"]);
-    assert_eq!(status(&output), 0, "{}", said(&output));
-    assert!(!said(&output).contains("not counted"), "{}", said(&output));
+    assert_eq!(status(&output), 0, "{}", stderr(&output));
+    assert!(!stderr(&output).contains("not counted"), "{}", stderr(&output));
     assert_eq!(recorded.of("counted"), (1000, 0));
     assert_eq!(recorded.of("load8"), (1000, 0));
     let threads = &recorded.profile.threads;
@@ -297,16 +297,16 @@ fn scripts_and_what_they_start_are_emulated_and_the_rest_is_named() {
             .success()
     );
     let (recorded, output) = emulated(&folder, &["./script", "7"]);
-    assert_eq!(status(&output), 7, "{}", said(&output));
+    assert_eq!(status(&output), 7, "{}", stderr(&output));
     assert_eq!(
         recorded.of("load8"),
         (2000, 0),
         "both, one without its environment"
     );
     assert!(
-        said(&output).contains("not counted") && said(&output).contains("./privileged"),
+        stderr(&output).contains("not counted") && stderr(&output).contains("./privileged"),
         "{}",
-        said(&output)
+        stderr(&output)
     );
 }
 
@@ -319,7 +319,7 @@ fn slices_by_accesses_end_where_they_should() {
         &[EMULATE, &["--slice", "accesses:20000"]].concat(),
         &["./plain"],
     );
-    assert_eq!(status(&output), 0, "{}", said(&output));
+    assert_eq!(status(&output), 0, "{}", stderr(&output));
     let recorded = Recorded::read(&folder);
     let (reads, writes) = recorded.counts(|_| true);
     let expected = ((reads + writes) / 20_000) as usize;
@@ -335,7 +335,7 @@ fn its_end_is_the_programs_own() {
     let folder = scratch("emulated-ends");
     for (shell, expected) in [("exit 3", 3), ("kill -SEGV $$", 139), ("kill -KILL $$", 137)] {
         let (_, output) = emulated(&folder, &["sh", "-c", shell]);
-        assert_eq!(status(&output), expected, "{shell}: {}", said(&output));
+        assert_eq!(status(&output), expected, "{shell}: {}", stderr(&output));
     }
 }
 
@@ -369,9 +369,9 @@ fn what_cannot_be_emulated_is_refused_in_one_line() {
             record.env("NODEWISE_QEMU_USER", qemu);
         }
         let output = record.output().unwrap();
-        assert_eq!(status(&output), expected, "{}", said(&output));
-        assert_eq!(said(&output).lines().count(), 1, "{}", said(&output));
-        assert!(said(&output).contains(word), "{}", said(&output));
+        assert_eq!(status(&output), expected, "{}", stderr(&output));
+        assert_eq!(stderr(&output).lines().count(), 1, "{}", stderr(&output));
+        assert!(stderr(&output).contains(word), "{}", stderr(&output));
         assert!(!folder.join("profile").exists());
     };
     refused(&[], "./avx512", "", 126, "AVX-512 (wide)");

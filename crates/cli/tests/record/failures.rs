@@ -1,6 +1,6 @@
 //! Errors of a recording are reported in one line, and no counts are lost.
 
-use crate::support::{NODEWISE, Recorded, program, record, said, scratch, status};
+use crate::support::{NODEWISE, Recorded, program, record, scratch, status, stderr};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
@@ -65,13 +65,13 @@ fn a_full_disk_ends_the_recording_and_not_the_program() {
         (status(&output), output.stdout.as_slice()),
         (0, b"grown 1\n".as_slice()),
         "{}",
-        said(&output)
+        stderr(&output)
     );
-    let lines = said(&output)
+    let lines = stderr(&output)
         .lines()
         .filter(|l| l.contains("recording stopped"))
         .count();
-    assert_eq!(lines, 1, "{}", said(&output));
+    assert_eq!(lines, 1, "{}", stderr(&output));
     assert!(cut_short(&disk, "profile").is_some_and(|why| why.contains("full")));
 }
 
@@ -89,17 +89,25 @@ fn a_disk_too_full_for_the_profile_keeps_what_was_counted() {
         (status(&output), output.stdout.as_slice()),
         (125, b"grown 1\n".as_slice()),
         "{}",
-        said(&output)
+        stderr(&output)
     );
     let remedy = "nodewise record --recover 'small/the profile'";
-    assert!(said(&output).trim_end().ends_with(remedy), "{}", said(&output));
+    assert!(
+        stderr(&output).trim_end().ends_with(remedy),
+        "{}",
+        stderr(&output)
+    );
     let report = nodewise(&folder, &["report", name]);
     assert_eq!(status(&report), 2);
-    assert!(said(&report).trim_end().ends_with(remedy), "{}", said(&report));
+    assert!(
+        stderr(&report).trim_end().ends_with(remedy),
+        "{}",
+        stderr(&report)
+    );
 
     disk.grow(4096);
     let recovered = nodewise(&folder, &["record", "--recover", name]);
-    assert_eq!(status(&recovered), 0, "{}", said(&recovered));
+    assert_eq!(status(&recovered), 0, "{}", stderr(&recovered));
     assert!(cut_short(&disk, "the profile").is_some_and(|why| why.contains("full")));
 }
 
@@ -108,19 +116,19 @@ fn a_disk_too_full_for_the_profile_keeps_what_was_counted() {
 fn a_recording_that_stops_writes_into_no_file_of_the_programs() {
     let folder = scratch("stops");
     program(&folder, "stops.c");
-    for (stderr, lines) in [("as-it-is", 1), ("file", 0), ("gone", 0), ("unread", 0)] {
-        let output = record(&folder, &["--force"], &["./program", stderr]);
-        assert_eq!(status(&output), 7, "{stderr}: {}", said(&output));
-        assert_eq!(output.stdout, b"ran 1\n", "{stderr}");
-        let stopped = said(&output)
+    for (descriptor, lines) in [("as-it-is", 1), ("file", 0), ("gone", 0), ("unread", 0)] {
+        let output = record(&folder, &["--force"], &["./program", descriptor]);
+        assert_eq!(status(&output), 7, "{descriptor}: {}", stderr(&output));
+        assert_eq!(output.stdout, b"ran 1\n", "{descriptor}");
+        let stopped = stderr(&output)
             .lines()
             .filter(|l| l.contains("recording stopped"))
             .count();
-        assert_eq!(stopped, lines, "{stderr}: {}", said(&output));
+        assert_eq!(stopped, lines, "{descriptor}: {}", stderr(&output));
         let truncated = Recorded::read(&folder).profile.meta.truncated;
         assert!(
             truncated.is_some_and(|why| why.contains("file size limit")),
-            "{stderr}"
+            "{descriptor}"
         );
     }
     assert_eq!(std::fs::read(folder.join("data")).unwrap(), b"precious");
@@ -143,7 +151,7 @@ fn force_replaces_what_a_failed_recording_left() {
         std::fs::create_dir_all(left.parent().unwrap()).unwrap();
         std::fs::write(&left, "").unwrap();
         let output = record(name);
-        assert!(!said(&output).contains("stays"), "{}", said(&output));
+        assert!(!stderr(&output).contains("stays"), "{}", stderr(&output));
         assert!(folder.join(name).join("manifest.json").exists() && !left.exists());
     }
     for file in ["results.parquet", "raw/photo"] {
@@ -153,9 +161,9 @@ fn force_replaces_what_a_failed_recording_left() {
         let output = record("other");
         assert_eq!(status(&output), 125);
         assert!(
-            said(&output).contains("no profile and stays") && other.exists(),
+            stderr(&output).contains("no profile and stays") && other.exists(),
             "{}",
-            said(&output)
+            stderr(&output)
         );
         std::fs::remove_dir_all(folder.join("other")).unwrap();
     }
@@ -183,9 +191,9 @@ fn what_cannot_be_recorded_is_refused_in_one_line() {
             .args(arguments)
             .output()
             .unwrap();
-        assert_eq!(status(&output), expected, "{arguments:?}: {}", said(&output));
-        assert_eq!(said(&output).lines().count(), 1, "{}", said(&output));
-        assert!(said(&output).contains(word), "{}", said(&output));
+        assert_eq!(status(&output), expected, "{arguments:?}: {}", stderr(&output));
+        assert_eq!(stderr(&output).lines().count(), 1, "{}", stderr(&output));
+        assert!(stderr(&output).contains(word), "{}", stderr(&output));
     };
     refused(&["record"], 125, "<CMD>");
     refused(&["record", "--slice", "0", "--", "./program"], 125, "--slice");

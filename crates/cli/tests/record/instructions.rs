@@ -2,7 +2,7 @@
 //! the plain build of the same source.
 
 use crate::emulated::cells;
-use crate::support::{Recorded, build, record, said, scratch, status};
+use crate::support::{Recorded, build, record, scratch, status, stderr};
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::Command;
@@ -25,7 +25,7 @@ fn compare(language: &str, flags: &[&str]) -> (BTreeSet<String>, usize) {
     plain(&folder, copy, flags);
     let run = |options: &[&str], program: &str| {
         let output = record(&folder, &[options, &["--force"]].concat(), &[program]);
-        assert_eq!(status(&output), 0, "{}", said(&output));
+        assert_eq!(status(&output), 0, "{}", stderr(&output));
         cells(&Recorded::read(&folder))
     };
     let (counted, executed) = (run(&[], "./program"), run(&["--via", "emulate"], "./plain"));

@@ -1,7 +1,7 @@
 //! Fetched cache lines, the accesses that miss a thread's private cache: their number does not depend on the physical
 //! addresses of pages.
 
-use crate::support::{Recorded, build, record, said, scratch, status};
+use crate::support::{Recorded, build, record, scratch, status, stderr};
 use nodewise_profile::ObjectKind;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -13,7 +13,7 @@ const LINES: u64 = 64;
 /// Fetched lines of each thread in the arrays, in ascending order.
 fn lines(folder: &Path, options: &[&str]) -> Vec<u64> {
     let output = record(folder, &[options, &["--force"]].concat(), &["./program"]);
-    assert_eq!(status(&output), 0, "{}", said(&output));
+    assert_eq!(status(&output), 0, "{}", stderr(&output));
     let recorded = Recorded::read(folder);
     let kinds = [ObjectKind::Static, ObjectKind::Heap, ObjectKind::Mapping];
     let mut of: BTreeMap<u32, u64> = BTreeMap::new();

@@ -2,7 +2,7 @@
 //! programs that query the loader. A program that hangs is killed.
 
 use crate::emulated::plain;
-use crate::support::{NODEWISE, Recorded, build, program, record, said, scratch, status};
+use crate::support::{NODEWISE, Recorded, build, program, record, scratch, status, stderr};
 use nodewise_profile::{ObjectKind, RegionKind};
 use std::path::Path;
 use std::process::{Command, Output};
@@ -22,7 +22,7 @@ fn a_callback_of_the_loader_may_wait_for_a_thread() {
         (status(&output), output.stdout.as_slice()),
         (5, b"4095\n".as_slice()),
         "{}",
-        said(&output)
+        stderr(&output)
     );
     let recorded = Recorded::read(&folder);
     assert!(recorded.names(ObjectKind::Tls).contains(&"own"));
@@ -43,7 +43,7 @@ fn a_constructor_may_wait_for_a_team() {
             (status(&output), output.stdout.as_slice()),
             (0, b"constructed\n39999\n".as_slice()),
             "{}",
-            said(&output)
+            stderr(&output)
         );
     }
     let recorded = Recorded::read(&folder);
@@ -73,7 +73,7 @@ fn a_library_is_opened_on_behalf_of_its_opener() {
             plain(&folder, "cc", "opens.c", &["-O1"]);
         }
         let output = within_a_minute(&folder, via, &[program, "$ORIGIN/library.so"]);
-        assert_eq!(output.stdout, b"39999\n", "{via}: {}", said(&output));
+        assert_eq!(output.stdout, b"39999\n", "{via}: {}", stderr(&output));
         assert_eq!(Recorded::read(&folder).of("inside"), (1, 40_000), "{via}");
     }
 }
@@ -102,7 +102,7 @@ fn a_library_may_be_closed_while_it_is_looked_at() {
             (status(&output), output.stdout.as_slice()),
             (0, b"80\n".as_slice()),
             "{via}: {}",
-            said(&output)
+            stderr(&output)
         );
     }
 }

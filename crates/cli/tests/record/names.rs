@@ -1,6 +1,6 @@
 //! Names of objects, and the reported locations of their first touches.
 
-use crate::support::{NODEWISE, Recorded, build, record, said, scratch, status};
+use crate::support::{NODEWISE, Recorded, build, record, scratch, status, stderr};
 use nodewise_profile::ObjectKind;
 use serde_json::Value;
 use std::process::Command;
@@ -10,7 +10,7 @@ fn heap_arrays_of_cpp_programs_and_macros_have_the_programmers_names() {
     let folder = scratch("names");
     build(&folder, "nodewise-cxx", &["names.cpp"], "program", &[]);
     let output = record(&folder, &[], &["./program"]);
-    assert_eq!(status(&output), 0, "{}", said(&output));
+    assert_eq!(status(&output), 0, "{}", stderr(&output));
     let recorded = Recorded::read(&folder);
     let mut names = recorded.names(ObjectKind::Heap);
     names.sort_unstable();
@@ -34,12 +34,12 @@ fn heap_arrays_of_cpp_programs_and_macros_have_the_programmers_names() {
     // A site is the whole call chain; texts name a line of the program, or the library that a header belongs to.
     let report: Value = serde_json::from_str(&report).unwrap();
     for object in report["objects"].as_array().unwrap() {
-        let said = ["name", "blame", "advice", "snippet"].map(|key| object[key].to_string());
-        let said = said.join("\n");
+        let texts = ["name", "blame", "advice", "snippet"].map(|key| object[key].to_string());
+        let texts = texts.join("\n");
         let touched = object["first_touch"]["site"].to_string();
         assert!(
-            !said.contains("__cxx_global") && !said.contains("nw_adopt(main"),
-            "{said}"
+            !texts.contains("__cxx_global") && !texts.contains("nw_adopt(main"),
+            "{texts}"
         );
         let header = touched.contains("stl_") || touched.contains("alloc");
         assert_eq!(header, touched.contains("of the standard library"), "{touched}");
@@ -57,7 +57,7 @@ fn objects_of_one_line_are_told_apart() {
     ] {
         build(&folder, "nodewise-cc", &["declarators.c"], "program", flags);
         let output = record(&folder, &["--force"], &["./program"]);
-        assert_eq!(status(&output), 0, "{}", said(&output));
+        assert_eq!(status(&output), 0, "{}", stderr(&output));
         let recorded = Recorded::read(&folder);
         let mut found = recorded.names(ObjectKind::Heap);
         found.sort_unstable();
@@ -90,7 +90,7 @@ fn objects_have_the_name_of_their_own_statement() {
     let folder = scratch("statements");
     build(&folder, "nodewise-cxx", &["statements.cpp"], "program", &[]);
     let output = record(&folder, &[], &["./program"]);
-    assert_eq!(status(&output), 0, "{}", said(&output));
+    assert_eq!(status(&output), 0, "{}", stderr(&output));
     let recorded = Recorded::read(&folder);
     let mut names: Vec<(String, u64)> = recorded
         .profile

@@ -1,6 +1,6 @@
 //! `record --plain` times the plain build too, so that the cost of recording is known.
 
-use crate::support::{NODEWISE, Recorded, build, said, scratch, status};
+use crate::support::{NODEWISE, Recorded, build, scratch, status, stderr};
 use serde_json::Value;
 use std::fs::{File, write};
 use std::path::Path;
@@ -45,7 +45,7 @@ fn ask(folder: &Path, arguments: &[&str]) -> Value {
         .args(arguments)
         .args(["profile", "--json"]);
     let output = command.args(["--machine", "nehalem-2s"]).output().unwrap();
-    assert_eq!(status(&output), 0, "{}", said(&output));
+    assert_eq!(status(&output), 0, "{}", stderr(&output));
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
@@ -60,14 +60,14 @@ fn cost(folder: &Path) -> ([f64; 3], bool) {
 fn the_measured_cost_lies_between_the_bounds_of_a_recording_without_it() {
     let folder = builds("plain-cost");
     let output = record(&folder, &["--plain", "./program.plain"]);
-    assert_eq!(status(&output), 0, "{}", said(&output));
+    assert_eq!(status(&output), 0, "{}", stderr(&output));
     // The plain run reads the input too, and its output is discarded.
     assert!(String::from_utf8_lossy(&output.stdout).starts_with("2 lines, "));
     assert_eq!(output.stdout.iter().filter(|c| **c == b'\n').count(), 1);
     assert!(
-        said(&output).contains("recording slowed the program"),
+        stderr(&output).contains("recording slowed the program"),
         "{}",
-        said(&output)
+        stderr(&output)
     );
     let meta = Recorded::read(&folder).profile.meta;
     assert_eq!(meta.plain_program.as_deref(), Some("./program.plain"));
@@ -94,7 +94,7 @@ fn the_true_cost_lies_between_the_bounds_whatever_the_program_waits_for() {
     let [stencil, gather, chase] = ["-DSTENCIL", "-DGATHER", "-DCHASE"].map(|flag| {
         let folder = builds_of(&format!("plain-{}", &flag[2..]), &[flag]);
         let output = record(&folder, &["--plain", "./program.plain"]);
-        assert_eq!(status(&output), 0, "{}", said(&output));
+        assert_eq!(status(&output), 0, "{}", stderr(&output));
         let ([_, measured, _], known) = cost(&folder);
         assert!(known);
         assert_eq!(status(&record(&folder, &[])), 0);
@@ -119,8 +119,8 @@ fn the_next_command_runs_the_plain_build_that_was_timed() {
     let report = ask(&folder, &["report"]);
     let notes = report["notes"].to_string();
     assert!(!notes.contains("was not timed"), "{notes}");
-    let said = report["verdict"].to_string();
-    assert!(!said.contains("PROGRAM"), "{said}");
+    let verdict = report["verdict"].to_string();
+    assert!(!verdict.contains("PROGRAM"), "{verdict}");
     assert_eq!(status(&record(&folder, &[])), 0);
     let notes = ask(&folder, &["report"])["notes"].to_string();
     assert!(notes.contains("was not timed"), "{notes}");
@@ -147,7 +147,7 @@ fn a_plain_run_that_cannot_be_compared_is_not_used() {
     ] {
         let output = record(&folder, &["--plain", plain]);
         assert_eq!(status(&output), 0);
-        let text = said(&output);
+        let text = stderr(&output);
         assert!(
             text.contains("the time of the plain build is not used: ") && text.contains(why),
             "{text}"
@@ -174,12 +174,12 @@ fn a_program_that_consumes_its_input_is_recorded_first() {
         .args(["--", "sh", "-c", "./program < consumed && rm consumed"])
         .stdin(Stdio::null());
     let output = record.output().unwrap();
-    assert_eq!(status(&output), 0, "{}", said(&output));
+    assert_eq!(status(&output), 0, "{}", stderr(&output));
     assert!(String::from_utf8_lossy(&output.stdout).starts_with("1 lines, "));
     assert!(
-        said(&output).contains("the time of the plain build is not used"),
+        stderr(&output).contains("the time of the plain build is not used"),
         "{}",
-        said(&output)
+        stderr(&output)
     );
 }
 
@@ -193,8 +193,8 @@ fn what_cannot_be_the_plain_build_is_refused_before_anything_runs() {
         let output = record(&folder, &["--plain", plain]);
         let code = status(&output);
         assert!((125..=127).contains(&code), "{plain}: {code}");
-        assert!(said(&output).contains(expected), "{}", said(&output));
-        assert_eq!(said(&output).lines().count(), 1);
+        assert!(stderr(&output).contains(expected), "{}", stderr(&output));
+        assert_eq!(stderr(&output).lines().count(), 1);
         assert!(output.stdout.is_empty() && !folder.join("profile").exists());
     }
     let mut piped = Command::new(NODEWISE);
@@ -210,12 +210,12 @@ fn what_cannot_be_the_plain_build_is_refused_before_anything_runs() {
     let output = piped.stdin(Stdio::piped()).output().unwrap();
     assert_eq!(status(&output), 125);
     assert!(
-        said(&output).contains("standard input is a pipe"),
+        stderr(&output).contains("standard input is a pipe"),
         "{}",
-        said(&output)
+        stderr(&output)
     );
     let mut faults = Command::new(NODEWISE);
     faults.args(["record", "--via", "faults", "--plain", "/bin/true", "--", "true"]);
     let output = faults.stdin(Stdio::null()).output().unwrap();
-    assert_eq!(status(&output), 125, "{}", said(&output));
+    assert_eq!(status(&output), 125, "{}", stderr(&output));
 }

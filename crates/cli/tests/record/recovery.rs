@@ -1,6 +1,6 @@
 //! An interrupted recording can be recovered to a profile; files that cannot be read are reported, and not removed.
 
-use crate::support::{NODEWISE, Recorded, program, said, scratch, signal, status};
+use crate::support::{NODEWISE, Recorded, program, scratch, signal, status, stderr};
 use std::os::unix::fs::FileExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
@@ -50,8 +50,8 @@ fn an_interrupted_recording_is_recovered() {
     let folder = scratch("recover");
     killed(&folder);
     let output = recover(&folder);
-    assert_eq!(status(&output), 0, "{}", said(&output));
-    assert!(!said(&output).contains("not complete"), "{}", said(&output));
+    assert_eq!(status(&output), 0, "{}", stderr(&output));
+    assert!(!stderr(&output).contains("not complete"), "{}", stderr(&output));
     let recorded = Recorded::read(&folder);
     assert_eq!(recorded.of("all"), (1, 3 * 2048));
     let why = recorded.profile.meta.truncated;
@@ -72,16 +72,16 @@ fn nothing_is_recovered_while_the_program_counts() {
         folder.join("profile.recovered").exists(),
     );
     signal(pid, "KILL");
-    assert_eq!(status(&output), 2, "{}", said(&output));
+    assert_eq!(status(&output), 2, "{}", stderr(&output));
     let named = format!("in process {pid} (program)");
     assert!(
-        said(&output).contains(&named) && said(&output).lines().count() == 1,
+        stderr(&output).contains(&named) && stderr(&output).lines().count() == 1,
         "{}",
-        said(&output)
+        stderr(&output)
     );
     assert_eq!(left, (true, false));
     let output = recover(&folder);
-    assert_eq!(status(&output), 0, "{}", said(&output));
+    assert_eq!(status(&output), 0, "{}", stderr(&output));
     assert_eq!(Recorded::read(&folder).of("all"), (1, 3 * 2048));
 }
 
@@ -95,8 +95,8 @@ fn a_line_that_was_being_written_is_no_damage() {
         .open(image.join("events"));
     std::io::Write::write_all(&mut log.unwrap(), b"heap 7f00").unwrap();
     let output = recover(&folder);
-    assert_eq!(status(&output), 0, "{}", said(&output));
-    assert!(!said(&output).contains("not complete") && !folder.join("profile/raw").exists());
+    assert_eq!(status(&output), 0, "{}", stderr(&output));
+    assert!(!stderr(&output).contains("not complete") && !folder.join("profile/raw").exists());
     assert_eq!(Recorded::read(&folder).of("all"), (1, 3 * 2048));
 }
 
@@ -183,9 +183,9 @@ fn what_was_damaged_is_said_and_kept() {
         damage(&image);
         for again in 0..2 {
             let output = recover(&folder);
-            let case = format!("{index}, {again}: {what}: {}", said(&output));
+            let case = format!("{index}, {again}: {what}: {}", stderr(&output));
             assert_eq!(status(&output), 0, "{case}");
-            let lines = said(&output)
+            let lines = stderr(&output)
                 .lines()
                 .filter(|l| l.contains("not complete"))
                 .count();
@@ -218,11 +218,11 @@ fn a_recovery_that_makes_no_readable_profile_keeps_what_it_read() {
     std::fs::write(&thread, bytes).unwrap();
     for _ in 0..2 {
         let output = recover(&folder);
-        assert_eq!(status(&output), 2, "{}", said(&output));
+        assert_eq!(status(&output), 2, "{}", stderr(&output));
         assert!(
-            said(&output).contains("no readable profile") && said(&output).lines().count() == 1,
+            stderr(&output).contains("no readable profile") && stderr(&output).lines().count() == 1,
             "{}",
-            said(&output)
+            stderr(&output)
         );
         assert!(thread.exists(), "the raw files are gone");
     }

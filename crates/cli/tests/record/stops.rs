@@ -1,7 +1,7 @@
 //! A recording that ends before its program reports that.
 
 use crate::emulated::plain;
-use crate::support::{NODEWISE, Recorded, build, program, record, said, scratch, status};
+use crate::support::{NODEWISE, Recorded, build, program, record, scratch, status, stderr};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -22,7 +22,7 @@ fn a_program_that_leaves_its_user_root_or_descriptors_is_said_to_be_recorded_in_
             (status(&output), output.stdout.as_slice()),
             (7, b"8191 4\n".as_slice()),
             "{what}: {}",
-            said(&output)
+            stderr(&output)
         );
         let recorded = Recorded::read(&folder);
         assert_eq!(recorded.of("before").1, 8192, "{what}");
@@ -47,7 +47,7 @@ fn a_child_made_by_clone_itself_is_said_and_costs_its_parent_nothing() {
                 (status(&output), output.stdout.as_slice()),
                 (7, b"3 1\n".as_slice()),
                 "{via} {what}: {}",
-                said(&output)
+                stderr(&output)
             );
             let recorded = Recorded::read(&folder);
             assert_eq!(recorded.of("later_block").1, 100_000, "{via} {what}");
@@ -77,10 +77,10 @@ fn a_program_that_limits_its_files_is_recorded_up_to_there() {
                 (status(&output), output.stdout.as_slice()),
                 (7, b"ran 201\n".as_slice()),
                 "{via} {limit}: {}",
-                said(&output)
+                stderr(&output)
             );
-            let stopped = said(&output).matches("recording stopped").count();
-            assert_eq!(stopped, 1, "{via} {limit}: {}", said(&output));
+            let stopped = stderr(&output).matches("recording stopped").count();
+            assert_eq!(stopped, 1, "{via} {limit}: {}", stderr(&output));
             let truncated = Recorded::read(&folder).profile.meta.truncated;
             assert!(
                 truncated.is_some_and(|why| why.contains("file size limit")),
@@ -96,7 +96,7 @@ fn under_a_limit_on_file_sizes_commands_fail_with_a_line() {
     let folder = scratch("limited");
     program(&folder, "limits.c");
     let profile = record(&folder, &["--force"], &["./program", "40000"]);
-    assert_eq!(status(&profile), 7, "{}", said(&profile));
+    assert_eq!(status(&profile), 7, "{}", stderr(&profile));
     let map = "map profile --policy interleave --machine epyc-2s-nps4 -o x.map";
     for (command, expected) in [
         ("record -o limited -- ./program 0", 125),
@@ -109,7 +109,7 @@ fn under_a_limit_on_file_sizes_commands_fail_with_a_line() {
             .args(["-c", &script])
             .output()
             .unwrap();
-        let errors = said(&output);
+        let errors = stderr(&output);
         assert_eq!(status(&output), expected, "{command}: {errors}");
         let last = errors.lines().last().unwrap_or_default();
         assert!(
@@ -129,13 +129,13 @@ fn what_outlives_the_command_is_said_to_be_recorded_in_part() {
         let _ = std::fs::remove_file(folder.join("ready"));
         let options = ["--force", "--via", "instrument"];
         let output = record(&folder, &options, &["sh", "-c", &script]);
-        assert_eq!(status(&output), 3, "{end}: {}", said(&output));
+        assert_eq!(status(&output), 3, "{end}: {}", stderr(&output));
         let recorded = Recorded::read(&folder);
         assert_eq!(recorded.of("block").1, 10_000, "{end}");
         let truncated = recorded.profile.meta.truncated;
         assert_eq!(truncated.is_some(), cut_short, "{end}: {truncated:?}");
-        let lines = said(&output).matches("1 process still ran").count();
-        assert_eq!(lines, usize::from(cut_short), "{end}: {}", said(&output));
+        let lines = stderr(&output).matches("1 process still ran").count();
+        assert_eq!(lines, usize::from(cut_short), "{end}: {}", stderr(&output));
     }
 }
 
@@ -161,8 +161,8 @@ fn handing(folder: &Path, way: &str, program: &str) -> Option<(Recorded, String)
         return None;
     }
     let wanted = if program == "/bin/true" { 0 } else { 3 };
-    assert_eq!(status(&output), wanted, "{way} {program}: {}", said(&output));
-    Some((Recorded::read(folder), said(&output)))
+    assert_eq!(status(&output), wanted, "{way} {program}: {}", stderr(&output));
+    Some((Recorded::read(folder), stderr(&output)))
 }
 
 #[test]
@@ -182,7 +182,7 @@ fn a_program_started_as_another_user_is_said_to_be_missing() {
         ("effective", "cannot write the profile"),
         ("cleared", "without NODEWISE_RAW"),
     ] {
-        let Some((recorded, said)) = handing(&folder, way, "./handed") else {
+        let Some((recorded, stderr)) = handing(&folder, way, "./handed") else {
             continue;
         };
         assert_eq!(
@@ -192,9 +192,12 @@ fn a_program_started_as_another_user_is_said_to_be_missing() {
         );
         let truncated = recorded.profile.meta.truncated.unwrap_or_default();
         assert!(truncated.contains(reason), "{way}: {truncated:?}");
-        assert!(said.contains(reason), "{way}: {said}");
+        assert!(stderr.contains(reason), "{way}: {stderr}");
         if way != "cleared" {
-            assert!(said.contains("not recorded: this user may not write"), "{said}");
+            assert!(
+                stderr.contains("not recorded: this user may not write"),
+                "{stderr}"
+            );
         }
     }
     // A program without counters is not missing from the recording, nor is one that can still count.
@@ -205,13 +208,13 @@ fn a_program_started_as_another_user_is_said_to_be_missing() {
         ("kept", "./handed"),
         ("spawned", "./handed"),
     ] {
-        let Some((recorded, said)) = handing(&folder, way, program) else {
+        let Some((recorded, stderr)) = handing(&folder, way, program) else {
             continue;
         };
         let counted = if program == "/bin/true" { 0 } else { 1024 };
         assert_eq!(recorded.of("handed").1, counted, "{way} {program}");
         assert_eq!(recorded.profile.meta.truncated, None, "{way} {program}");
-        assert!(!said.contains("not recorded"), "{said}");
+        assert!(!stderr.contains("not recorded"), "{stderr}");
     }
     fs::remove_dir_all(&folder).unwrap();
 }

@@ -145,7 +145,7 @@ pub fn status(output: &Output) -> i32 {
 }
 
 /// Standard error as text.
-pub fn said(output: &Output) -> String {
+pub fn stderr(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 

@@ -73,7 +73,7 @@ fn machine(beside: &Path) -> Finding {
 
 /// Checks the guest's kernel: whether it is stored from an earlier experiment or will have to be fetched.
 fn kernel() -> Finding {
-    if let Some(version) = nodewise_lab::kept_kernel() {
+    if let Some(version) = nodewise_lab::cached_kernel() {
         let text = format!("Linux {version} is kept for the guests");
         return Finding::new("laboratory", "kernel", State::Works, text);
     }

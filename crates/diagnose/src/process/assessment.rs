@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// Largest number of memory ranges on overfull nodes that are listed.
-const RANGES: usize = 5;
+const MAX_RANGES_LISTED: usize = 5;
 
 /// Evaluation of a process's placement; the keys are documented in `docs/check.md`.
 #[derive(Serialize)]
@@ -227,7 +227,7 @@ fn ranges_on_overfull_nodes(mut ranges: Vec<Placed>, cpu: &[f64], memory: &[f64]
     };
     ranges.retain(|r| misplaced(r) > 0);
     ranges.sort_by_key(|r| std::cmp::Reverse(misplaced(r)));
-    ranges.truncate(RANGES);
+    ranges.truncate(MAX_RANGES_LISTED);
     ranges
 }
 

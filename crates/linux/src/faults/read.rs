@@ -10,12 +10,12 @@ use perf_event_open_sys::bindings::{
 use std::collections::HashMap;
 
 /// Kernel addresses begin here.
-const USER: u64 = 1 << 47;
+const KERNEL_START: u64 = 1 << 47;
 /// The processor's error code of a page fault.
-const PROTECTED: u64 = 1;
-const WRITE: u64 = 2;
+const PF_PROT: u64 = 1;
+const PF_WRITE: u64 = 2;
 /// The value of `enum migrate_reason` for NUMA balancing.
-const MISPLACED: u64 = 5;
+const MR_NUMA_MISPLACED: u64 = 5;
 const TRAILER: usize = 4;
 
 /// Parses a record with its time; `None` for records without meaning to us.
@@ -52,14 +52,14 @@ fn sample(role: &Role, at: Fault, rest: &[u64]) -> Option<Record> {
             let code = point.value("error_code", &raw)?;
             Fault {
                 address: point.value("address", &raw)?,
-                write: Some(code & WRITE != 0),
-                protected: Some(code & PROTECTED != 0),
+                write: Some(code & PF_WRITE != 0),
+                protected: Some(code & PF_PROT != 0),
                 ..at
             }
         }
         Role::Moves(point) => {
             let raw = raw(rest);
-            if point.value("reason", &raw)? != MISPLACED {
+            if point.value("reason", &raw)? != MR_NUMA_MISPLACED {
                 return None;
             }
             let pages = point.value("succeeded", &raw)?;
@@ -67,7 +67,7 @@ fn sample(role: &Role, at: Fault, rest: &[u64]) -> Option<Record> {
             return Some(Record::Moved { pid, tid, pages });
         }
     };
-    (fault.address < USER && fault.pid != 0).then_some(Record::Fault(fault))
+    (fault.address < KERNEL_START && fault.pid != 0).then_some(Record::Fault(fault))
 }
 
 /// The raw bytes of a sample, which follow their length of half a word.
@@ -145,7 +145,7 @@ mod tests {
         let seen = fault(1, 0x1234, &[]).unwrap();
         assert_eq!((seen.pid, seen.tid, seen.cpu, seen.address), (7, 8, 3, 0x1234));
         assert_eq!((seen.write, seen.protected), (None, None));
-        assert_eq!(fault(1, USER, &[]), None, "the kernel's own");
+        assert_eq!(fault(1, KERNEL_START, &[]), None, "the kernel's own");
         assert_eq!(fault(3, 0x1234, &[]), None, "of no event of ours");
     }
 

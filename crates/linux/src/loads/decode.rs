@@ -4,7 +4,7 @@
 use perf_event_open_sys::bindings::PERF_RECORD_SAMPLE;
 
 /// Kernel addresses begin here.
-const USER: u64 = 1 << 47;
+const KERNEL_START: u64 = 1 << 47;
 
 /// `mem_op`: bits 0 to 4.
 const LOAD: u64 = 0x02;
@@ -13,7 +13,7 @@ const LEVEL: u32 = 5;
 const LOCAL_MEMORY: u64 = 0x80;
 const REMOTE_MEMORY: u64 = 0x100 | 0x200;
 const REMOTE_CACHE: u64 = 0x400 | 0x800;
-const NEAR_CACHE: u64 = 0x08 | 0x10 | 0x20 | 0x40;
+const LOCAL_CACHE: u64 = 0x08 | 0x10 | 0x20 | 0x40;
 const MISSED: u64 = 0x04;
 /// `mem_lvl_num`: bits 33 to 36, of newer kernels and processors.
 const NUMBER: u32 = 33;
@@ -62,7 +62,7 @@ pub(super) fn record(kind: u32, body: &[u64]) -> Option<Load> {
     let &[ids, time_ns, address, cpu, weight, source] = body else {
         return None;
     };
-    let sampled = kind == PERF_RECORD_SAMPLE && address != 0 && address < USER;
+    let sampled = kind == PERF_RECORD_SAMPLE && address != 0 && address < KERNEL_START;
     sampled.then_some(Load {
         time_ns,
         pid: ids as u32,
@@ -88,7 +88,7 @@ fn served(source: u64) -> Served {
         },
         () if away => Served::Remote,
         () if level & MISSED != 0 => Served::Unknown,
-        () if level & NEAR_CACHE != 0 || CACHES.contains(&number) || number == LINE_FILL => Served::Cache,
+        () if level & LOCAL_CACHE != 0 || CACHES.contains(&number) || number == LINE_FILL => Served::Cache,
         () => Served::Unknown,
     }
 }
@@ -147,7 +147,7 @@ mod tests {
         let with_address = |address| [&body[..2], &[address], &body[3..]].concat();
         assert_eq!(record(PERF_RECORD_SAMPLE, &with_address(0)), None, "not known");
         assert_eq!(
-            record(PERF_RECORD_SAMPLE, &with_address(USER)),
+            record(PERF_RECORD_SAMPLE, &with_address(KERNEL_START)),
             None,
             "the kernel's"
         );

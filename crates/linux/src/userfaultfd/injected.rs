@@ -2,7 +2,7 @@
 
 use super::abi::{Descriptor, MOVE, errno};
 use super::injection::{Memory, Stopped};
-use super::{HUGE, Place, SMALL, Window};
+use super::{HUGE, InjectionTarget, SMALL, Window};
 
 /// The slots for pages: first huge ones, each aligned to its size, then small ones.
 const HUGE_SLOTS: usize = Window::MOST_HUGE;
@@ -30,11 +30,11 @@ pub struct Injected {
 
 impl Injected {
     /// Starts our thread in the process, which opens the descriptor and maps the area.
-    pub fn enter(place: &Place, memory: Memory) -> Result<Self, i32> {
-        let program = Stopped::interrupt(place.tid, place.instruction, place.filtered, memory)?;
+    pub fn enter(target: &InjectionTarget, memory: Memory) -> Result<Self, i32> {
+        let program = Stopped::interrupt(target.tid, target.instruction, target.filtered, memory)?;
         let entered = program
             .start_thread()
-            .and_then(|thread| open(&program, thread, place.pid));
+            .and_then(|thread| open(&program, thread, target.pid));
         program.resume();
         let (thread, uffd, number) = entered?;
         thread.schedule();

@@ -13,7 +13,7 @@ use super::injected::{Injected, SLOTS};
 use super::injection::{Memory, sleep_a_moment};
 use super::mappings::{self, Surroundings};
 use super::set_aside::Pages;
-use super::{Place, Reply, Window};
+use super::{InjectionTarget, Reply, Window};
 use crate::clock;
 use std::ptr;
 
@@ -23,14 +23,14 @@ const MEMORY: i32 = 2;
 /// For how long pages are not sampled whose contents the program discards (`madvise`). The program reports this before
 /// it does it; a page that is set aside between the two would come back with the discarded contents. The time must
 /// exceed what any thread takes from one to the other.
-const LEFT_ALONE_MS: u64 = 10_000;
+const DISCARD_COOLDOWN_MS: u64 = 10_000;
 /// How long to wait for a thread to continue after we have read its event.
-const SETTLES_MS: u64 = 2;
+const SETTLE_TIME_MS: u64 = 2;
 /// How many times to poll for that without sleeping; after that, other threads get the CPU between polls.
-const LOOKS: u32 = 50;
+const SPIN_POLLS: u32 = 50;
 /// How many ranges with discarded contents are remembered; if there are more, nothing is sampled for a while. Also how
 /// many ranges registered elsewhere are remembered; if there are more, every range is unregistered.
-const RANGES: usize = 64;
+const MAX_RANGES: usize = 64;
 
 struct Keeper<'a> {
     injected: Injected,
@@ -44,10 +44,10 @@ struct Keeper<'a> {
     /// Scratch memory of a huge page's size.
     buffer: &'a mut [u8],
     window: (u64, u64),
-    /// Ranges outside the window that may be registered: start and end. `elsewhere_count` counts all of them, of which
-    /// the first [`RANGES`] are stored.
-    elsewhere: [(u64, u64); RANGES],
-    elsewhere_count: usize,
+    /// Ranges outside the window that may be registered: start and end. `outside_window_count` counts all of them, of
+    /// which the first [`MAX_RANGES`] are stored.
+    outside_window: [(u64, u64); MAX_RANGES],
+    outside_window_count: usize,
     /// Our thread no longer exists: the process has ended, or executes another program.
     gone: bool,
     /// The window ends: nothing more is set aside, and everything is put back.
@@ -64,29 +64,29 @@ struct Keeper<'a> {
     /// How long threads have waited for us, nanoseconds.
     waited: u64,
     /// Ranges whose contents were discarded: start, end, and time in milliseconds.
-    given_up: [(u64, u64, u64); RANGES],
+    discarded: [(u64, u64, u64); MAX_RANGES],
     /// Until this time (milliseconds) nothing is set aside.
-    alone_until: u64,
+    paused_until: u64,
 }
 
 /// The keeper's main function. Descriptor 0 delivers commands, 1 takes replies, 2 is the process's memory.
-pub fn run(place: &Place, buffer: &mut [u8]) {
+pub fn run(target: &InjectionTarget, buffer: &mut [u8]) {
     protect_from_out_of_memory();
     raise_priority();
-    let injected = match Injected::enter(place, Memory(MEMORY)) {
+    let injected = match Injected::enter(target, Memory(MEMORY)) {
         Ok(injected) => injected,
         Err(error) => return answer(&Reply::failed(error)),
     };
     let mut keeper = Keeper {
         injected,
-        maps: &place.maps,
+        maps: &target.maps,
         children: children(),
         pages_aside: Pages::new(),
         lost: [false; SLOTS],
         buffer,
         window: (0, 0),
-        elsewhere: [(0, 0); RANGES],
-        elsewhere_count: 0,
+        outside_window: [(0, 0); MAX_RANGES],
+        outside_window_count: 0,
         gone: false,
         closing: false,
         may_be_registered: false,
@@ -95,8 +95,8 @@ pub fn run(place: &Place, buffer: &mut [u8]) {
         ambiguous_place: false,
         waiting_since: None,
         waited: 0,
-        given_up: [(0, 0, 0); RANGES],
-        alone_until: 0,
+        discarded: [(0, 0, 0); MAX_RANGES],
+        paused_until: 0,
     };
     answer(&Reply::default());
     while let Some(window) = keeper.next() {
@@ -192,7 +192,7 @@ impl Keeper<'_> {
             self.waited,
         ) = (false, false, None, 0);
         (self.moves, self.concurrent_moves, self.ambiguous_place) = (0, false, false);
-        self.elsewhere_count = 0;
+        self.outside_window_count = 0;
         // The free room above is registered as well. Otherwise memory that has just grown into it would be registered
         // in part, and the program could not move it as a whole.
         let room = before.room - window.start;
@@ -207,7 +207,7 @@ impl Keeper<'_> {
         // mapping just before is not registered either, and the program could not move the whole; so the neighbours
         // must be the same as before.
         let after = (error == 0).then(|| self.surroundings()).flatten();
-        if after.is_some_and(|after| after.touching == before.touching) {
+        if after.is_some_and(|after| after.adjacent == before.adjacent) {
             self.set_all_aside(window, &mut reply);
             self.injected.unregister_area();
             self.hold(window.milliseconds);
@@ -261,8 +261,8 @@ impl Keeper<'_> {
     fn unregister(&mut self) {
         if std::mem::take(&mut self.may_be_registered) {
             let (start, bytes) = self.window;
-            let known = &self.elsewhere[..self.elsewhere_count.min(RANGES)];
-            let all = self.elsewhere_count > RANGES;
+            let known = &self.outside_window[..self.outside_window_count.min(MAX_RANGES)];
+            let all = self.outside_window_count > MAX_RANGES;
             let touches = |start_of: u64, end: u64| {
                 let mut ranges = known.iter().copied().chain([(start, start + bytes)]);
                 all || ranges.any(|(from, to)| start_of <= to && from <= end)
@@ -282,16 +282,17 @@ impl Keeper<'_> {
                     }
                 });
             }
-            self.elsewhere_count = 0;
+            self.outside_window_count = 0;
         }
         self.injected.uffd.wake_all();
     }
 
     fn set_aside(&mut self, page: u64, bytes: u64) -> bool {
         let now = now_ms();
-        let left_alone =
-            |(from, to, at): &(u64, u64, u64)| *from < page + bytes && page < *to && now < at + LEFT_ALONE_MS;
-        if now < self.alone_until || self.given_up.iter().any(left_alone) {
+        let left_alone = |(from, to, at): &(u64, u64, u64)| {
+            *from < page + bytes && page < *to && now < at + DISCARD_COOLDOWN_MS
+        };
+        if now < self.paused_until || self.discarded.iter().any(left_alone) {
             return false;
         }
         let used = |slot| self.lost[slot] || self.pages_aside.all().iter().any(|a| a.slot == slot);
@@ -381,7 +382,7 @@ impl Keeper<'_> {
             }
             Event::Remove(start, end) => {
                 self.leave_alone(start, end);
-                self.pages_aside.given_up(start, end);
+                self.pages_aside.discarded(start, end);
             }
             Event::Unmap(start, end) => {
                 (self.closing, self.may_be_registered) = (true, true);
@@ -435,21 +436,21 @@ impl Keeper<'_> {
     /// Ends the window and notes that a range outside it may be registered, too.
     fn registered(&mut self, start: u64, end: u64) {
         (self.closing, self.may_be_registered) = (true, true);
-        if let Some(range) = self.elsewhere.get_mut(self.elsewhere_count) {
+        if let Some(range) = self.outside_window.get_mut(self.outside_window_count) {
             *range = (start, end);
         }
-        self.elsewhere_count += 1;
+        self.outside_window_count += 1;
     }
 
     /// Reads events until no change is under way, or a time limit is reached: concurrent changes may be reported in any
     /// order, and one call may report several (`mremap` of the new place, then of the old one).
     fn settle(&mut self) {
-        let until = now_ms() + SETTLES_MS;
+        let until = now_ms() + SETTLE_TIME_MS;
         let mut looks = 0;
         while self.injected.uffd.changing() {
             if let Some(event) = self.injected.uffd.read() {
                 self.note(event);
-            } else if looks < LOOKS {
+            } else if looks < SPIN_POLLS {
                 looks += 1;
             } else {
                 sleep_a_moment();
@@ -464,12 +465,12 @@ impl Keeper<'_> {
     fn leave_alone(&mut self, start: u64, end: u64) {
         let now = now_ms();
         let free = self
-            .given_up
+            .discarded
             .iter_mut()
-            .find(|(_, _, at)| now >= at + LEFT_ALONE_MS || *at == 0);
+            .find(|(_, _, at)| now >= at + DISCARD_COOLDOWN_MS || *at == 0);
         match free {
             Some(range) => *range = (start, end, now),
-            None => self.alone_until = now + LEFT_ALONE_MS,
+            None => self.paused_until = now + DISCARD_COOLDOWN_MS,
         }
     }
 }

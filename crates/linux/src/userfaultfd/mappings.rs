@@ -8,7 +8,7 @@ pub struct Mapping {
     /// Start of the next mapping of any kind, up to which this one can grow; for the last mapping, its own end.
     pub room: u64,
     /// Whether it is private, readable and writable.
-    pub own: bool,
+    pub private_writable: bool,
     /// Whether it is one of the kernel's own, such as `[vdso]`.
     pub special: bool,
 }
@@ -18,7 +18,7 @@ pub struct Mapping {
 pub struct Surroundings {
     /// Start of the mapping that ends where this one begins, and end of the one that begins where this one ends; 0 if
     /// there is none.
-    pub touching: (u64, u64),
+    pub adjacent: (u64, u64),
     /// Start of the next mapping; see [`Mapping::room`].
     pub room: u64,
 }
@@ -27,7 +27,7 @@ pub struct Surroundings {
 pub fn surroundings(path: &[u8], buffer: &mut [u8], start: u64, end: u64) -> Option<Surroundings> {
     let (mut room, mut before, mut after) = (None, 0, 0);
     anonymous(path, buffer, |mapping| {
-        if mapping.own && (mapping.start, mapping.end) == (start, end) {
+        if mapping.private_writable && (mapping.start, mapping.end) == (start, end) {
             room = Some(mapping.room);
         }
         if mapping.end == start {
@@ -38,7 +38,7 @@ pub fn surroundings(path: &[u8], buffer: &mut [u8], start: u64, end: u64) -> Opt
         }
     });
     room.map(|room| Surroundings {
-        touching: (before, after),
+        adjacent: (before, after),
         room,
     })
 }
@@ -108,14 +108,14 @@ pub fn anonymous(path: &[u8], buffer: &mut [u8], mut found: impl FnMut(Mapping))
 fn mapping(line: &[u8]) -> Option<Mapping> {
     let (start, end) = bounds(line)?;
     let mut words = line.split(|b| *b == b' ').filter(|word| !word.is_empty()).skip(1);
-    let own = words.next()? == b"rw-p";
+    let private_writable = words.next()? == b"rw-p";
     let inode = words.nth(2)?; // after offset and device
     let special = words.next().is_some_and(|name| name.starts_with(b"[v"));
     (inode == b"0").then_some(Mapping {
         start,
         end,
         room: end,
-        own,
+        private_writable,
         special,
     })
 }
@@ -140,12 +140,12 @@ mod tests {
     fn lines_are_read_as_the_kernel_writes_them() {
         let file = b"55d0a0000000-55d0a0021000 r--p 00001000 08:01 1234                       /usr/bin/x";
         assert_eq!(mapping(file), None);
-        let found = |own| {
+        let found = |private_writable| {
             Some(Mapping {
                 start: 0x7f00,
                 end: 0x7fff,
                 room: 0x7fff,
-                own,
+                private_writable,
                 special: false,
             })
         };
@@ -165,7 +165,7 @@ mod tests {
         let text = format!("{}\0", path.display());
         let at = |start, end| {
             let found = surroundings(text.as_bytes(), &mut [0; 4096], start, end)?;
-            Some((found.touching, found.room))
+            Some((found.adjacent, found.room))
         };
         assert_eq!(at(0x3000, 0x5000), Some(((0x1000, 0x6000), 0x5000)));
         assert_eq!(at(0x8000, 0x9000), Some(((0, 0), 0x9000)));

@@ -336,7 +336,7 @@ impl Pages {
     }
 
     /// The contents of a range were discarded.
-    pub fn given_up(&mut self, start: u64, end: u64) {
+    pub fn discarded(&mut self, start: u64, end: u64) {
         for which in 0..self.count {
             if let Some(taken) = self.all[which].split(start, end) {
                 self.gone_with(&taken);
@@ -396,9 +396,9 @@ mod tests {
     fn parts_of_a_huge_page_are_given_up_alone() {
         let mut pages = one(HUGE, HUGE);
         assert!(pages.all()[0].is_whole());
-        pages.given_up(0, HUGE);
+        pages.discarded(0, HUGE);
         assert!(pages.all()[0].is_whole());
-        pages.given_up(0, HUGE + 3 * SMALL - 1);
+        pages.discarded(0, HUGE + 3 * SMALL - 1);
         let left = pages.all()[0];
         assert_eq!(
             (left.first(), left.is_gone(2), left.is_gone(3)),
@@ -408,7 +408,7 @@ mod tests {
             (pages.at(HUGE), pages.at(HUGE + 3 * SMALL)),
             (None, Some(left.id))
         );
-        pages.given_up(HUGE + 3 * SMALL, u64::MAX);
+        pages.discarded(HUGE + 3 * SMALL, u64::MAX);
         assert_eq!(pages.take_empty().map(|entry| entry.slot), Some(0));
         assert!(pages.all().is_empty() && pages.take_empty().is_none());
     }
@@ -523,7 +523,7 @@ mod tests {
                         memory.retain(|at, _| !(start..start + n).contains(at));
                     }
                     Change::GivenUp(start, n) => {
-                        pages.given_up(start * SMALL, (start + n) * SMALL);
+                        pages.discarded(start * SMALL, (start + n) * SMALL);
                         memory.retain(|at, _| !(start..start + n).contains(at));
                     }
                 }

@@ -1,16 +1,16 @@
 //! Derives directed links and routes from bottlenecks.
 
 use super::Bottleneck;
-use super::bottlenecks::alike;
+use super::bottlenecks::is_same_capacity;
 use crate::{Flow, Link, LinkId, Machine, NodeId};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A bottleneck of at least this share of a node's local bandwidth is the node's own controller or intake, not a link.
-const OWN: f64 = 0.85;
+const MIN_CONTROLLER_SHARE: f64 = 0.85;
 
 /// What a bottleneck is taken for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum BottleneckKind {
     /// A directed link; several nodes may share an end of it.
     Link {
         /// The nodes that data come from.
@@ -28,17 +28,22 @@ pub enum Place {
 }
 
 /// What each bottleneck is taken for. `local` is the bandwidth of each node's CPUs to their own memory, if known.
-pub(super) fn places(flows: &[Flow], alone: &[f64], all: &[Bottleneck], local: &[Option<f64>]) -> Vec<Place> {
-    let nodes = |b: &Bottleneck| all_of_one(flows, b, local).or_else(|| backplane(flows, b));
-    let mut places: Vec<Option<Place>> = all.iter().map(nodes).collect();
+pub(super) fn kinds(
+    flows: &[Flow],
+    alone: &[f64],
+    all: &[Bottleneck],
+    local: &[Option<f64>],
+) -> Vec<BottleneckKind> {
+    let nodes = |b: &Bottleneck| controller_or_intake(flows, b, local).or_else(|| backplane(flows, b));
+    let mut kinds: Vec<Option<BottleneckKind>> = all.iter().map(nodes).collect();
     let links: Vec<&Bottleneck> = all
         .iter()
-        .zip(&places)
+        .zip(&kinds)
         .filter(|p| p.1.is_none())
         .map(|p| p.0)
         .collect();
     let crossed = |flow: &usize| links.iter().filter(|b| b.flows.contains(flow)).count();
-    for (bottleneck, place) in all.iter().zip(&mut places).filter(|p| p.1.is_none()) {
+    for (bottleneck, kind) in all.iter().zip(&mut kinds).filter(|p| p.1.is_none()) {
         let direct: Vec<usize> = bottleneck
             .flows
             .iter()
@@ -48,7 +53,7 @@ pub(super) fn places(flows: &[Flow], alone: &[f64], all: &[Bottleneck], local: &
         let filling = direct
             .iter()
             .copied()
-            .filter(|f| alike(alone[*f], bottleneck.capacity))
+            .filter(|f| is_same_capacity(alone[*f], bottleneck.capacity))
             .collect();
         let ends = [filling, direct, bottleneck.flows.clone()];
         let ends = ends.into_iter().find(|e| !e.is_empty()).unwrap_or_default();
@@ -59,38 +64,47 @@ pub(super) fn places(flows: &[Flow], alone: &[f64], all: &[Bottleneck], local: &
                 .into_iter()
                 .collect()
         };
-        *place = Some(Place::Link {
+        *kind = Some(BottleneckKind::Link {
             from: end(|f| f.memory),
             to: end(|f| f.reader),
         });
     }
-    places.into_iter().flatten().collect()
+    kinds.into_iter().flatten().collect()
 }
 
-fn all_of_one(flows: &[Flow], bottleneck: &Bottleneck, local: &[Option<f64>]) -> Option<Place> {
-    let own = |node: fn(&Flow) -> NodeId| {
+fn controller_or_intake(
+    flows: &[Flow],
+    bottleneck: &Bottleneck,
+    local: &[Option<f64>],
+) -> Option<BottleneckKind> {
+    let common_node = |node: fn(&Flow) -> NodeId| {
         let mut nodes = bottleneck.flows.iter().map(|f| node(&flows[*f]));
         let first = nodes.next()?;
-        let wide = local.get(first.index()).copied().flatten()? * OWN <= bottleneck.capacity;
+        let wide = local.get(first.index()).copied().flatten()? * MIN_CONTROLLER_SHARE <= bottleneck.capacity;
         (wide && nodes.all(|n| n == first)).then_some(first)
     };
-    own(|f| f.memory)
-        .map(Place::Controller)
-        .or_else(|| own(|f| f.reader).map(Place::Intake))
+    common_node(|f| f.memory)
+        .map(BottleneckKind::Controller)
+        .or_else(|| common_node(|f| f.reader).map(BottleneckKind::Intake))
 }
 
-fn backplane(flows: &[Flow], bottleneck: &Bottleneck) -> Option<Place> {
-    (bottleneck.flows.len() == flows.len()).then_some(Place::Backplane)
+fn backplane(flows: &[Flow], bottleneck: &Bottleneck) -> Option<BottleneckKind> {
+    (bottleneck.flows.len() == flows.len()).then_some(BottleneckKind::Backplane)
 }
 
 /// Replaces the links and routes of the measured flows in the machine. Routes of other pairs stay as they are.
-pub(super) fn apply(flows: &[Flow], alone: &[f64], found: &[(Bottleneck, Place)], machine: &mut Machine) {
+pub(super) fn apply(
+    flows: &[Flow],
+    alone: &[f64],
+    found: &[(Bottleneck, BottleneckKind)],
+    machine: &mut Machine,
+) {
     let mut links: Vec<Link> = Vec::new();
     let mut ends: Vec<(&[NodeId], &[NodeId])> = Vec::new();
     let mut ways: Vec<Vec<u32>> = vec![Vec::new(); flows.len()];
-    for (bottleneck, place) in found {
-        match place {
-            Place::Link { from, to } => {
+    for (bottleneck, kind) in found {
+        match kind {
+            BottleneckKind::Link { from, to } => {
                 bottleneck
                     .flows
                     .iter()
@@ -101,30 +115,30 @@ pub(super) fn apply(flows: &[Flow], alone: &[f64], found: &[(Bottleneck, Place)]
                 links.push(link(shown, bottleneck.capacity));
                 ends.push((from, to));
             }
-            Place::Backplane => machine.backplane = Some(bottleneck.capacity),
-            Place::Controller(_) | Place::Intake(_) => {}
+            BottleneckKind::Backplane => machine.backplane = Some(bottleneck.capacity),
+            BottleneckKind::Controller(_) | BottleneckKind::Intake(_) => {}
         }
     }
-    for flow in private(flows, &ways, &links) {
+    for flow in need_private_link(flows, &ways, &links) {
         ways[flow].push(links.len() as u32);
         links.push(link(flows[flow], alone[flow]));
     }
     for ((flow, width), way) in flows.iter().zip(alone).zip(ways) {
         let route = &mut machine.routes[flow.reader.index()][flow.memory.index()];
-        let ordered = chain(&way, *flow, &ends).unwrap_or(way);
+        let ordered = ordered_route(&way, *flow, &ends).unwrap_or(way);
         // Except for noise, no flow alone is wider than a link that several flows fill.
         let narrowest = ordered.iter().map(|l| links[*l as usize].bandwidth);
         route.bandwidth = narrowest.chain(machine.backplane).fold(*width, f64::min);
         route.links = ordered.into_iter().map(LinkId).collect();
     }
-    keep_others(flows, links, machine);
+    keep_unmeasured_links(flows, links, machine);
     machine.hop_rules.clear();
 }
 
 /// The flows that need a link of their own: those that cross no shared link, and those whose only shared link carries
 /// flows both from and to one node. A link has one direction, so a bottleneck shared in both directions cannot be the
 /// whole way of a flow.
-fn private(flows: &[Flow], ways: &[Vec<u32>], links: &[Link]) -> Vec<usize> {
+fn need_private_link(flows: &[Flow], ways: &[Vec<u32>], links: &[Link]) -> Vec<usize> {
     let both_ways = |id: u32| {
         let shown = &links[id as usize];
         let whole = flows
@@ -145,7 +159,7 @@ fn private(flows: &[Flow], ways: &[Vec<u32>], links: &[Link]) -> Vec<usize> {
 }
 
 /// Appends the links of pairs that were not measured to the new ones; links that they share stay shared.
-fn keep_others(measured: &[Flow], mut links: Vec<Link>, machine: &mut Machine) {
+fn keep_unmeasured_links(measured: &[Flow], mut links: Vec<Link>, machine: &mut Machine) {
     let measured: BTreeSet<Flow> = measured.iter().copied().collect();
     let mut kept: BTreeMap<LinkId, LinkId> = BTreeMap::new();
     for (reader, row) in machine.routes.iter_mut().enumerate() {
@@ -177,15 +191,15 @@ fn link(flow: Flow, bandwidth: f64) -> Link {
 }
 
 /// The order in which these links lead from a flow's memory to its reader; `None` if they do not.
-fn chain(way: &[u32], flow: Flow, ends: &[(&[NodeId], &[NodeId])]) -> Option<Vec<u32>> {
+fn ordered_route(way: &[u32], flow: Flow, ends: &[(&[NodeId], &[NodeId])]) -> Option<Vec<u32>> {
     if way.iter().any(|l| *l as usize >= ends.len()) {
         return None;
     }
     let mut order = Vec::new();
-    continued(way, &[flow.memory], flow.reader, ends, &mut order).then_some(order)
+    extend_route(way, &[flow.memory], flow.reader, ends, &mut order).then_some(order)
 }
 
-fn continued(
+fn extend_route(
     way: &[u32],
     at: &[NodeId],
     reader: NodeId,
@@ -199,7 +213,7 @@ fn continued(
         let (from, to) = ends[*link as usize];
         if !order.contains(link) && from.iter().any(|n| at.contains(n)) {
             order.push(*link);
-            if continued(way, to, reader, ends, order) {
+            if extend_route(way, to, reader, ends, order) {
                 return true;
             }
             order.pop();

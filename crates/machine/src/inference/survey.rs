@@ -4,13 +4,13 @@ use super::Estimate;
 use crate::{Flow, NodeId};
 
 /// A loss below this share of a flow's bandwidth alone cannot be told from noise.
-const VISIBLE: f64 = 0.05;
+const MIN_LOSS: f64 = 0.05;
 /// Intervals contain the true value with 95 % probability; a loss must exceed them by half to count.
-const SURE: f64 = 1.5;
+const NOISE_HALF_WIDTHS: f64 = 1.5;
 /// No statement is made about a flow that could lose more than this share without it being visible.
-const CLEAR: f64 = 0.15;
+const MAX_NOISE: f64 = 0.15;
 /// A pair is measured by itself after this many groups that gave no information on it.
-const SUSPECT: u8 = 2;
+const MAX_INCONCLUSIVE_GROUPS: u8 = 2;
 /// Value of a pair that was measured by itself without a clear result.
 const UNCLEAR: f32 = f32::NEG_INFINITY;
 
@@ -20,7 +20,7 @@ pub enum Verdict {
     /// The flows were never measured together, or the measurement was too noisy.
     Unknown,
     /// Each flow has as much beside the other as alone, except for losses up to [`Survey::unseen`].
-    Apart,
+    Independent,
     /// Together the flows get no more than this, MB/s: the capacity of the narrowest bottleneck that both cross.
     Sharing(f64),
 }
@@ -34,7 +34,7 @@ pub struct Survey {
     alone: Vec<Estimate>,
     /// MB/s of each pair together: NaN if unknown, infinite if they do not share anything, or [`UNCLEAR`].
     together: Vec<f32>,
-    doubt: Vec<u8>,
+    inconclusive_groups: Vec<u8>,
     /// All pairs below `next_group` are known, suspect, or not permitted in a group; all below `next_pair` are known,
     /// unclear, or cannot be measured.
     next_group: usize,
@@ -61,16 +61,16 @@ impl Survey {
             flows: flows.iter().map(|f| f.0).collect(),
             alone: flows.iter().map(|f| f.1).collect(),
             together: vec![f32::NAN; pairs],
-            doubt: vec![0; pairs],
+            inconclusive_groups: vec![0; pairs],
             next_group: 0,
             next_pair: 0,
-            unseen: VISIBLE,
+            unseen: MIN_LOSS,
             wide: Vec::new(),
         }
     }
 
     /// The flows with these indices.
-    pub(super) fn of(&self, group: &[usize]) -> Vec<Flow> {
+    pub(super) fn flows_at(&self, group: &[usize]) -> Vec<Flow> {
         group.iter().map(|i| self.flows[*i]).collect()
     }
 
@@ -111,7 +111,7 @@ impl Survey {
     pub fn verdict(&self, i: usize, j: usize) -> Verdict {
         match self.together[self.pair(i, j)] {
             c if c.is_nan() || c == UNCLEAR => Verdict::Unknown,
-            c if c.is_infinite() => Verdict::Apart,
+            c if c.is_infinite() => Verdict::Independent,
             c => Verdict::Sharing(f64::from(c)),
         }
     }
@@ -120,11 +120,11 @@ impl Survey {
     /// whose CPUs `divisible` says cannot be divided between them.
     pub(super) fn next(&mut self, divisible: impl Fn(NodeId) -> bool) -> Option<Vec<usize>> {
         if let Some(seed) = self.seed() {
-            return Some(self.grown(seed));
+            return Some(self.grow_group(seed));
         }
         let count = self.together.len();
         while self.next_pair < count {
-            let [i, j] = self.ends(self.next_pair);
+            let [i, j] = self.flows_of_pair(self.next_pair);
             let one_reader = self.flows[i].reader == self.flows[j].reader;
             let possible = !one_reader || divisible(self.flows[i].reader);
             if self.together[self.next_pair].is_nan() && possible {
@@ -136,13 +136,17 @@ impl Survey {
     }
 
     /// Records the rates that the flows of [`Survey::next`] got together, MB/s.
-    pub(super) fn tell(&mut self, group: &[usize], rates: &[Estimate]) {
+    pub(super) fn record(&mut self, group: &[usize], rates: &[Estimate]) {
         if let ([i, j], [a, b]) = (group, rates) {
             let pair = self.pair(*i, *j);
-            self.together[pair] = self.of_two([*i, *j], [*a, *b]);
+            self.together[pair] = self.pair_bandwidth([*i, *j], [*a, *b]);
             return;
         }
-        let unseen: Vec<Option<f64>> = group.iter().zip(rates).map(|(i, r)| self.whole(*i, r)).collect();
+        let unseen: Vec<Option<f64>> = group
+            .iter()
+            .zip(rates)
+            .map(|(i, r)| self.noise_without_loss(*i, r))
+            .collect();
         for (a, i) in group.iter().enumerate() {
             for (b, j) in group.iter().enumerate().skip(a + 1) {
                 let pair = self.pair(*i, *j);
@@ -150,13 +154,13 @@ impl Survey {
                     self.together[pair] = f32::INFINITY;
                     self.unseen = self.unseen.max(a).max(b);
                 } else if self.together[pair].is_nan() {
-                    self.doubt[pair] = self.doubt[pair].saturating_add(1);
+                    self.inconclusive_groups[pair] = self.inconclusive_groups[pair].saturating_add(1);
                 }
             }
         }
     }
 
-    fn of_two(&mut self, group: [usize; 2], rates: [Estimate; 2]) -> f32 {
+    fn pair_bandwidth(&mut self, group: [usize; 2], rates: [Estimate; 2]) -> f32 {
         if self.all_lose(&group, &rates) {
             return (rates[0].median + rates[1].median) as f32;
         }
@@ -173,12 +177,12 @@ impl Survey {
     /// statement, or if the flow got nothing.
     fn noise(&self, flow: usize, rate: &Estimate) -> Option<f64> {
         let alone = self.alone[flow];
-        let noise = SURE * alone.half_width().hypot(rate.half_width()) / alone.median;
-        (rate.median > 0.0 && noise <= CLEAR).then_some(noise)
+        let noise = NOISE_HALF_WIDTHS * alone.half_width().hypot(rate.half_width()) / alone.median;
+        (rate.median > 0.0 && noise <= MAX_NOISE).then_some(noise)
     }
 
     /// [`Survey::noise`] of a flow without a visible loss; `None` if it has one.
-    fn whole(&self, flow: usize, rate: &Estimate) -> Option<f64> {
+    fn noise_without_loss(&self, flow: usize, rate: &Estimate) -> Option<f64> {
         self.noise(flow, rate).filter(|_| !self.loses(flow, rate))
     }
 
@@ -190,13 +194,13 @@ impl Survey {
     /// Whether a flow gets visibly less than the expected rate, MB/s.
     pub(super) fn loses_against(&self, flow: usize, rate: &Estimate, expected: f64) -> bool {
         let alone = self.alone[flow];
-        let noise = SURE * alone.half_width().hypot(rate.half_width());
-        rate.median > 0.0 && expected - rate.median > noise.max(VISIBLE * alone.median)
+        let noise = NOISE_HALF_WIDTHS * alone.half_width().hypot(rate.half_width());
+        rate.median > 0.0 && expected - rate.median > noise.max(MIN_LOSS * alone.median)
     }
 
     /// Whether two flows can be in one group: they have different readers and memories, and are not known to share a
     /// bottleneck.
-    fn combine(&self, i: usize, j: usize) -> bool {
+    fn can_combine(&self, i: usize, j: usize) -> bool {
         let (a, b) = (self.flows[i], self.flows[j]);
         a.reader != b.reader && a.memory != b.memory && !matches!(self.verdict(i, j), Verdict::Sharing(_))
     }
@@ -215,19 +219,19 @@ impl Survey {
         let width: f64 = alone().chain(rates).map(|e| e.half_width().powi(2)).sum();
         let narrowest = alone().map(|a| a.median).fold(f64::INFINITY, f64::min);
         let moving = rates.iter().all(|r| r.median > 0.0);
-        moving && sum - together > (SURE * width.sqrt()).max(VISIBLE * narrowest)
+        moving && sum - together > (NOISE_HALF_WIDTHS * width.sqrt()).max(MIN_LOSS * narrowest)
     }
 
     /// Whether two flows can be in one crowd: they are known to share nothing, and have different readers and memories.
-    pub(super) fn apart(&self, i: usize, j: usize) -> bool {
-        i != j && self.combine(i, j) && self.verdict(i, j) == Verdict::Apart
+    pub(super) fn are_independent(&self, i: usize, j: usize) -> bool {
+        i != j && self.can_combine(i, j) && self.verdict(i, j) == Verdict::Independent
     }
 
     /// The next pair to begin a group with.
     fn seed(&mut self) -> Option<[usize; 2]> {
         while self.next_group < self.together.len() {
-            let [i, j] = self.ends(self.next_group);
-            if self.open(i, j) {
+            let [i, j] = self.flows_of_pair(self.next_group);
+            if self.is_open(i, j) {
                 return Some([i, j]);
             }
             self.next_group += 1;
@@ -236,19 +240,25 @@ impl Survey {
     }
 
     /// Whether a pair is unknown and can be measured in a group.
-    fn open(&self, i: usize, j: usize) -> bool {
+    fn is_open(&self, i: usize, j: usize) -> bool {
         let pair = self.pair(i, j);
-        self.together[pair].is_nan() && self.doubt[pair] < SUSPECT && self.combine(i, j)
+        self.together[pair].is_nan()
+            && self.inconclusive_groups[pair] < MAX_INCONCLUSIVE_GROUPS
+            && self.can_combine(i, j)
     }
 
     /// Extends a pair with all flows that can join, first those that give information on most pairs.
-    fn grown(&self, seed: [usize; 2]) -> Vec<usize> {
+    fn grow_group(&self, seed: [usize; 2]) -> Vec<usize> {
         let mut group = seed.to_vec();
         loop {
             let gain = |k: usize| {
-                let fits = |&i: &usize| i != k && self.combine(i, k) && self.doubt[self.pair(i, k)] < SUSPECT;
-                let untold = || group.iter().filter(|i| self.open(**i, k)).count();
-                group.iter().all(fits).then(untold).filter(|n| *n > 0)
+                let fits = |&i: &usize| {
+                    i != k
+                        && self.can_combine(i, k)
+                        && self.inconclusive_groups[self.pair(i, k)] < MAX_INCONCLUSIVE_GROUPS
+                };
+                let new_pairs = || group.iter().filter(|i| self.is_open(**i, k)).count();
+                group.iter().all(fits).then(new_pairs).filter(|n| *n > 0)
             };
             let best = (0..self.flows.len())
                 .filter_map(|k| Some((gain(k)?, std::cmp::Reverse(k))))
@@ -266,7 +276,7 @@ impl Survey {
         high * (high - 1) / 2 + low
     }
 
-    fn ends(&self, pair: usize) -> [usize; 2] {
+    fn flows_of_pair(&self, pair: usize) -> [usize; 2] {
         let mut high = ((2.0 * pair as f64 + 0.25).sqrt() + 0.5) as usize;
         while high * (high - 1) / 2 > pair {
             high -= 1;

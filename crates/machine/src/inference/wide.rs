@@ -1,11 +1,11 @@
 //! Bottlenecks that two flows cannot saturate, such as the link between two sockets of several nodes each.
 
-use super::bottlenecks::{ALIKE, bottlenecks};
+use super::bottlenecks::{CAPACITY_TOLERANCE, bottlenecks};
 use super::{Bottleneck, Estimate, Survey};
 use crate::{Channels, Flow};
 
 /// Smallest number of flows in a crowd; two flows are a pair.
-const CROWD: usize = 3;
+const MIN_CROWD: usize = 3;
 
 /// Measures crowds of flows that pairwise share nothing. If a flow loses more than the known bottlenecks explain, the
 /// crowd is reduced to the smallest one for which this holds: all of its flows cross one further bottleneck. Every
@@ -27,7 +27,7 @@ pub(super) fn search(survey: &mut Survey, measure: &mut impl FnMut(&[Flow]) -> O
         let crowd = crowd(survey, turn, nodes);
         turn += 1;
         quiet += 1;
-        if crowd.len() < CROWD {
+        if crowd.len() < MIN_CROWD {
             continue;
         }
         match find_bottleneck(survey, &expected(survey, &known, nodes), crowd, measure) {
@@ -46,7 +46,10 @@ pub(super) fn search(survey: &mut Survey, measure: &mut impl FnMut(&[Flow]) -> O
 /// bandwidth alone. A bottleneck's capacity is a sum of measured rates, so it is reduced by the tolerance within which
 /// capacities count as equal: only rates below that are a loss.
 fn expected(survey: &Survey, known: &[Bottleneck], nodes: u32) -> Channels {
-    let mut capacity: Vec<f64> = known.iter().map(|b| b.capacity * (1.0 - ALIKE)).collect();
+    let mut capacity: Vec<f64> = known
+        .iter()
+        .map(|b| b.capacity * (1.0 - CAPACITY_TOLERANCE))
+        .collect();
     let mut ways = vec![Vec::new(); (nodes * nodes) as usize];
     for (index, flow) in survey.flows().iter().enumerate() {
         let crossed = known
@@ -68,7 +71,7 @@ fn find_bottleneck(
     measure: &mut impl FnMut(&[Flow]) -> Option<Vec<Estimate>>,
 ) -> Option<Option<Bottleneck>> {
     let mut lose = |group: &[usize]| {
-        let flows = survey.of(group);
+        let flows = survey.flows_at(group);
         let rates = measure(&flows)?;
         let least = expected.max_min(&flows);
         let mut each = group.iter().zip(&rates).zip(least);
@@ -80,7 +83,7 @@ fn find_bottleneck(
         return Some(None);
     }
     let mut at = 0;
-    while at < crowd.len() && crowd.len() > CROWD {
+    while at < crowd.len() && crowd.len() > MIN_CROWD {
         let mut without = crowd.clone();
         without.remove(at);
         match lose(&without)? {
@@ -108,13 +111,13 @@ fn with_members(
         .collect();
     loop {
         let before = open.len();
-        let mut unasked = Vec::new();
+        let mut untested = Vec::new();
         for flow in open {
             let Some(group) = probe_group(survey, &known, flow) else {
-                unasked.push(flow);
+                untested.push(flow);
                 continue;
             };
-            let flows = survey.of(&group);
+            let flows = survey.flows_at(&group);
             let rates = measure(&flows)?;
             let least: f64 = expected.max_min(&flows).iter().sum();
             if survey.all_lose_against(&group, &rates, least) {
@@ -123,10 +126,10 @@ fn with_members(
             }
         }
         // Flows that could not be tested with the members so far may be testable with the new ones.
-        if unasked.len() == before {
+        if untested.len() == before {
             return Some(known);
         }
-        open = unasked;
+        open = untested;
     }
 }
 
@@ -137,7 +140,7 @@ fn probe_group(survey: &Survey, bottleneck: &Bottleneck, flow: usize) -> Option<
     let (mut group, mut load) = (vec![flow], 0.0);
     for member in &bottleneck.flows {
         let room = load + width(*member) <= bottleneck.capacity;
-        if room && group.iter().all(|f| survey.apart(*f, *member)) {
+        if room && group.iter().all(|f| survey.are_independent(*f, *member)) {
             group.push(*member);
             load += width(*member);
         }
@@ -158,7 +161,7 @@ fn crowd(survey: &Survey, turn: u32, nodes: u32) -> Vec<usize> {
     });
     let mut crowd: Vec<usize> = Vec::new();
     for flow in order {
-        if crowd.iter().all(|f| survey.apart(*f, flow)) && fits(survey, &crowd, flow) {
+        if crowd.iter().all(|f| survey.are_independent(*f, flow)) && fits(survey, &crowd, flow) {
             crowd.push(flow);
         }
     }

@@ -4,7 +4,7 @@
 use std::collections::HashSet;
 
 /// Largest number of listings: each misses only threads created by threads that the previous one missed.
-const LISTINGS: usize = 100;
+const MAX_LISTINGS: usize = 100;
 
 /// The threads of some processes, and how to watch them and the threads that they create.
 pub trait Threads {
@@ -24,7 +24,7 @@ pub trait Threads {
 /// Watches each thread once, until no new ones appear.
 pub fn attach<T: Threads>(threads: &mut T) -> Result<(), T::Error> {
     let mut watched = HashSet::new();
-    for _ in 0..LISTINGS {
+    for _ in 0..MAX_LISTINGS {
         let mut fresh = threads.list()?;
         watched.extend(threads.begun());
         fresh.retain(|tid| watched.insert(*tid));
@@ -87,11 +87,11 @@ mod tests {
     #[test]
     fn who_never_ceases_to_start_threads_is_attached_to() {
         let mut program = Program {
-            listings: (0..LISTINGS as u32).map(|i| vec![i]).collect(),
-            begun: vec![vec![]; LISTINGS],
+            listings: (0..MAX_LISTINGS as u32).map(|i| vec![i]).collect(),
+            begun: vec![vec![]; MAX_LISTINGS],
             ..Program::default()
         };
         attach(&mut program).unwrap();
-        assert_eq!(program.watched.len(), LISTINGS);
+        assert_eq!(program.watched.len(), MAX_LISTINGS);
     }
 }

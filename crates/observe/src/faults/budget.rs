@@ -50,8 +50,8 @@ pub struct Rate {
 
 /// Keeps the cost of observation at a share of the program's CPU time, by a token bucket.
 ///
-/// The account is credited the share of the program's CPU time. It holds at most the credit of `SAVED_NS` of CPU time,
-/// and starts full, because programs touch much memory at their start and hint faults come in bursts. It may be
+/// The account is credited the share of the program's CPU time. It holds at most the credit of `MAX_CREDIT_NS` of CPU
+/// time, and starts full, because programs touch much memory at their start and hint faults come in bursts. It may be
 /// overdrawn by the same amount before reporting pauses. The sampling period is chosen so that the rate of faults fits
 /// the budget, slightly shorter while the account is positive and longer while it is overdrawn. Costs that do not
 /// depend on reported faults (looks and scans) become rarer while the account is overdrawn.
@@ -63,7 +63,7 @@ pub struct Budget {
     rate: Rate,
     pace: Pace,
     /// Cost of a hint fault that we requested, without its report, nanoseconds.
-    asked_ns: f64,
+    hint_ns: f64,
     program_ns: f64,
     spent_ns: f64,
     /// CPU time during which faults were reported.
@@ -79,19 +79,19 @@ pub struct Budget {
 }
 
 /// CPU time whose credit the account can hold, and by which it can be overdrawn.
-const SAVED_NS: f64 = 1e9;
+const MAX_CREDIT_NS: f64 = 1e9;
 /// CPU time over which figures are smoothed. It covers several scans, since the kernel scans once a second at most,
 /// with bursts of faults afterwards, and much of the upkeep is due once an interval.
-const MEMORY_NS: f64 = 4e9;
+const SMOOTHING_NS: f64 = 4e9;
 /// Longest period for programs that already run: a page that is reported more rarely would never have enough samples.
 /// Beyond it, pauses keep the budget.
 const LONGEST_OF_RUNNING: u64 = 7;
 /// Assumed initial rate of faults of programs that already run, per nanosecond of CPU time.
 const ASSUMED_DENSITY: f64 = 1e-5;
 /// Smallest number of samples in a look for which the cost of a sample is measured.
-pub(super) const MANY: u64 = 100;
+pub(super) const MIN_COST_SAMPLES: u64 = 100;
 /// Share of the budget that is reserved for samples, however much upkeep takes.
-const LEAST_FOR_SAMPLES: f64 = 0.25;
+const MIN_SAMPLE_SHARE: f64 = 0.25;
 /// Possible periods: primes, so that they do not coincide with regularities of a program.
 const PERIODS: [u64; 24] = [
     1, 2, 3, 5, 7, 11, 17, 23, 29, 37, 47, 61, 79, 101, 127, 167, 211, 263, 337, 431, 547, 1009, 2053, 4099,
@@ -104,7 +104,7 @@ impl Budget {
         Self {
             share,
             costs,
-            balance_ns: share * SAVED_NS,
+            balance_ns: share * MAX_CREDIT_NS,
             rate: Rate {
                 period: 1,
                 running: true,
@@ -112,7 +112,7 @@ impl Budget {
                 scan_ms: None,
             },
             pace: Pace::default(),
-            asked_ns: 0.0,
+            hint_ns: 0.0,
             program_ns: 0.0,
             spent_ns: 0.0,
             seen_ns: 0.0,
@@ -135,7 +135,7 @@ impl Budget {
     /// States that the kernel scans every `ms` milliseconds on our request: each hint fault, reported or not, is
     /// charged `hint_ns`.
     pub fn own_scans(&mut self, ms: u32, hint_ns: f64) {
-        self.asked_ns = hint_ns;
+        self.hint_ns = hint_ns;
         self.pace.own_scans(ms);
         self.rate.scan_ms = self.pace.scan_ms();
     }
@@ -146,11 +146,11 @@ impl Budget {
         let faults = samples * self.rate.period as f64;
         self.learn(interval, faults);
         let kernel = samples * self.costs.sample_ns + (faults - samples) * self.costs.passed_ns;
-        let asked = self.hints_of(interval) * self.asked_ns;
-        let spent = interval.own_ns + kernel + asked;
+        let hints_ns = self.hint_faults(interval) * self.hint_ns;
+        let spent = interval.own_ns + kernel + hints_ns;
         self.program_ns += interval.program_ns;
         self.spent_ns += spent + interval.upkeep_ns;
-        let most = self.share * SAVED_NS;
+        let most = self.share * MAX_CREDIT_NS;
         let income = self.share * interval.program_ns;
         let balance = (self.balance_ns + income - spent).min(most);
         // Limits the debt while a program sleeps to the credit of two seconds, however long it sleeps.
@@ -171,7 +171,7 @@ impl Budget {
     }
 
     /// Number of hint faults, reported or not.
-    fn hints_of(&self, interval: &Interval) -> f64 {
+    fn hint_faults(&self, interval: &Interval) -> f64 {
         let reported = (interval.hints * self.rate.period) as f64;
         reported + self.hints * interval.program_ns * (1.0 - interval.open)
     }
@@ -188,23 +188,23 @@ impl Budget {
     /// The balance as a share of what the account can hold; negative if overdrawn.
     #[must_use]
     pub fn savings(&self) -> f64 {
-        self.balance_ns / (self.share * SAVED_NS)
+        self.balance_ns / (self.share * MAX_CREDIT_NS)
     }
 
     fn learn(&mut self, interval: &Interval, faults: f64) {
         let seen = interval.program_ns * interval.open;
         if seen > 0.0 {
-            let weight = seen / (seen + MEMORY_NS);
+            let weight = seen / (seen + SMOOTHING_NS);
             let hints = (interval.hints * self.rate.period) as f64;
             self.density += weight * (faults / seen - self.density);
             self.seen_ns += seen;
-            self.hints += seen / self.seen_ns.min(MEMORY_NS + seen) * (hints / seen - self.hints);
+            self.hints += seen / self.seen_ns.min(SMOOTHING_NS + seen) * (hints / seen - self.hints);
         }
         if let Some(each) = interval.handling_ns {
             self.handling_ns += 0.3 * (each - self.handling_ns);
         }
         if interval.program_ns > 0.0 {
-            let weight = interval.program_ns / (interval.program_ns + MEMORY_NS);
+            let weight = interval.program_ns / (interval.program_ns + SMOOTHING_NS);
             self.upkeep += weight * (interval.upkeep_ns / interval.program_ns - self.upkeep);
         }
     }
@@ -214,7 +214,7 @@ impl Budget {
     fn fitting(&self) -> u64 {
         let sample = self.sample_ns();
         let cost = |period: u64| self.density * (sample / period as f64 + self.costs.passed_ns);
-        let left = (self.share - self.upkeep).max(LEAST_FOR_SAMPLES * self.share);
+        let left = (self.share - self.upkeep).max(MIN_SAMPLE_SHARE * self.share);
         let share = left * (1.0 + self.savings()).clamp(0.5, 2.0);
         let fits = |period: &u64| cost(*period) <= share;
         PERIODS

@@ -1,21 +1,21 @@
 //! Chooses at random the pages of a process that are set aside next, among those in memory.
 
 use nodewise_linux::maps::Area;
-use nodewise_linux::pagemap::{Pagemap, Run};
+use nodewise_linux::pagemap::{PageRun, Pagemap};
 use nodewise_linux::userfaultfd::{HUGE, SMALL, Window};
 use std::collections::HashMap;
 use std::time::Duration;
 
 /// Longest time for which a page that is not accessed stays aside.
-pub const HOLD: Duration = Duration::from_millis(50);
+pub const MAX_HOLD: Duration = Duration::from_millis(50);
 /// The unit from which two pages are chosen at a time; equal to the unit by which sharing between threads is detected.
-const BLOCK: u64 = 64 << 10;
+const PAIR_BLOCK_BYTES: u64 = 64 << 10;
 /// The largest guard area below a thread's stack, bytes; larger areas without access rights belong to heaps.
-const LARGEST_GUARD: u64 = 256 << 10;
+const MAX_GUARD_BYTES: u64 = 256 << 10;
 /// The usual size of a thread's stack (`ulimit -s`). Stacks are not sampled, as only their own thread uses them. In
 /// larger stacks, and in those that a program places itself, only the pages that the kernel writes when a thread ends
 /// are left out ([`robust_lists`]).
-const STACK: u64 = 8 << 20;
+const USUAL_STACK_BYTES: u64 = 8 << 20;
 
 /// The pages of a process that can be set aside.
 #[derive(Default)]
@@ -27,7 +27,7 @@ pub struct Memory {
 struct Mapping {
     start: u64,
     end: u64,
-    runs: Vec<Run>,
+    runs: Vec<PageRun>,
     pages: u64,
 }
 
@@ -39,7 +39,12 @@ impl Memory {
         };
         let mappings = areas.iter().filter(|area| can_be_set_aside(area)).map(|area| {
             let mut runs = Vec::new();
-            let from = area.start + if is_above_guard(areas, area) { STACK } else { 0 };
+            let from = area.start
+                + if is_above_guard(areas, area) {
+                    USUAL_STACK_BYTES
+                } else {
+                    0
+                };
             // A process that has ended has no pages.
             let _ = pagemap.runs(from, area.end, |run| runs.push(run));
             Mapping::new(area.start, area.end, runs)
@@ -95,7 +100,8 @@ impl Memory {
                 continue;
             }
             let page = page / page_bytes * page_bytes;
-            let other = page / BLOCK * BLOCK + random.below(BLOCK / SMALL)? * SMALL;
+            let other =
+                page / PAIR_BLOCK_BYTES * PAIR_BLOCK_BYTES + random.below(PAIR_BLOCK_BYTES / SMALL)? * SMALL;
             if run.huge == first.huge {
                 chosen.push(page);
                 chosen.extend(Some(other).filter(|other| !run.huge && (run.start..run.end).contains(other)));
@@ -107,7 +113,7 @@ impl Memory {
             start: mapping.start,
             bytes: mapping.end - mapping.start,
             page_bytes,
-            milliseconds: HOLD.as_millis() as u64,
+            milliseconds: MAX_HOLD.as_millis() as u64,
             count: chosen.len() as u64,
             ..Window::default()
         };
@@ -175,7 +181,7 @@ impl AccessRates {
 }
 
 impl Mapping {
-    fn new(start: u64, end: u64, runs: Vec<Run>) -> Self {
+    fn new(start: u64, end: u64, runs: Vec<PageRun>) -> Self {
         Self {
             start,
             end,
@@ -185,7 +191,7 @@ impl Mapping {
     }
 
     /// The address of the nth resident page (in small pages), and the run that it is in.
-    fn at(&self, mut nth: u64) -> Option<(u64, Run)> {
+    fn at(&self, mut nth: u64) -> Option<(u64, PageRun)> {
         let run = self.runs.iter().find(|run| within(&mut nth, pages(run)))?;
         Some((run.start + nth * SMALL, *run))
     }
@@ -198,7 +204,7 @@ fn within(nth: &mut u64, count: u64) -> bool {
     here
 }
 
-fn pages(run: &Run) -> u64 {
+fn pages(run: &PageRun) -> u64 {
     (run.end - run.start) / SMALL
 }
 
@@ -206,7 +212,7 @@ fn pages(run: &Run) -> u64 {
 /// with the mapping above.
 fn is_above_guard(areas: &[Area], area: &Area) -> bool {
     let guards = |below: &Area| {
-        below.end == area.start && below.permissions == "---p" && below.end - below.start <= LARGEST_GUARD
+        below.end == area.start && below.permissions == "---p" && below.end - below.start <= MAX_GUARD_BYTES
     };
     let at = areas.partition_point(|a| a.start < area.start);
     at > 0 && guards(&areas[at - 1])
@@ -216,7 +222,7 @@ fn is_above_guard(areas: &[Area], area: &Area) -> bool {
 /// a page by which a library detects forks (`MADV_WIPEONFORK`) would be copied to the child, and samples of so little
 /// memory are of no use.
 fn can_be_set_aside(area: &Area) -> bool {
-    if area.end - area.start < BLOCK {
+    if area.end - area.start < PAIR_BLOCK_BYTES {
         return false;
     }
     let anonymous = area.file == (0, 0)
@@ -250,7 +256,7 @@ mod tests {
     fn mapping(place: u64, pages: u64, huge: bool) -> Mapping {
         let bytes = pages * if huge { HUGE } else { SMALL };
         let start = place * (HUGE << 8);
-        let run = Run {
+        let run = PageRun {
             start: start + (bytes.next_multiple_of(HUGE)),
             end: start + bytes.next_multiple_of(HUGE) + bytes,
             huge,

@@ -10,11 +10,11 @@ use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
 /// Number of names kept of threads that have ended; the oldest are forgotten first.
-const MOST_NAMES: usize = 1 << 16;
+const MAX_NAMES: usize = 1 << 16;
 /// How often the kernel's per-thread counters of moved pages are read, if it does not report each move.
-const MOVES_READ: Duration = Duration::from_secs(1);
+const MOVES_INTERVAL: Duration = Duration::from_secs(1);
 /// Reading them takes at most 1/400 of the time: with a thousand threads it takes 15 ms.
-const MOVES_READ_SHARE: u32 = 400;
+const MOVES_DIVISOR: u32 = 400;
 
 /// Whether a thread is a companion that the preload created in the program (`runtime/preload/companion.c`).
 #[must_use]
@@ -24,7 +24,7 @@ pub fn is_companion(pid: u32, tid: u32, name: &str) -> bool {
 
 /// The processes whose faults are recorded, with the state of their pages and threads.
 pub struct Following {
-    processes: BTreeMap<u32, Process>,
+    processes: BTreeMap<u32, FollowedProcess>,
     /// Whether every process that faults is followed.
     everybody: bool,
     kernel_tells_copies: bool,
@@ -38,7 +38,7 @@ pub struct Following {
     moves_due: Duration,
 }
 
-struct Process {
+struct FollowedProcess {
     residents: Residents,
     cpu_ns: u64,
     /// CPU time that has been reported by [`Following::cpu_since`] already.
@@ -48,7 +48,7 @@ struct Process {
     moved: HashMap<u32, u64>,
 }
 
-impl Process {
+impl FollowedProcess {
     fn new(residents: Residents, cpu_ns: u64) -> Self {
         Self {
             residents,
@@ -70,7 +70,7 @@ impl Following {
             names: HashMap::new(),
             moved: HashMap::new(),
             moves_known: true,
-            moves_due: clock::monotonic() + MOVES_READ,
+            moves_due: clock::monotonic() + MOVES_INTERVAL,
         }
     }
 
@@ -80,7 +80,7 @@ impl Following {
         let written = areas.iter().filter(|a| a.permissions.contains('w'));
         let residents =
             Residents::of_running(Pagemap::of(pid).ok().as_ref(), written.map(|a| (a.start, a.end)));
-        let mut process = Process::new(residents, cpu_ns(pid).unwrap_or(0));
+        let mut process = FollowedProcess::new(residents, cpu_ns(pid).unwrap_or(0));
         for task in host.tasks(pid)? {
             if let Counted::Pages(moved) = moved_by(host, pid, task.tid) {
                 process.moved.insert(task.tid, moved);
@@ -95,7 +95,7 @@ impl Following {
     pub fn add_fresh(&mut self, pid: u32) {
         self.processes
             .entry(pid)
-            .or_insert_with(|| Process::new(Residents::default(), 0));
+            .or_insert_with(|| FollowedProcess::new(Residents::default(), 0));
     }
 
     /// Handles the creation of a thread or child; returns whether its process is followed.
@@ -109,7 +109,7 @@ impl Following {
             None if self.everybody => Residents::default(),
             None => return false,
         };
-        self.processes.insert(pid, Process::new(inherited, 0));
+        self.processes.insert(pid, FollowedProcess::new(inherited, 0));
         true
     }
 
@@ -139,7 +139,7 @@ impl Following {
                 if *executed {
                     process.residents = Residents::default();
                 }
-                if self.names.len() < MOST_NAMES {
+                if self.names.len() < MAX_NAMES {
                     self.names.insert(*tid, name.clone());
                 }
             }
@@ -191,7 +191,7 @@ impl Following {
             }
         }
         if read_moves {
-            self.moves_due = now + MOVES_READ.max(reading * MOVES_READ_SHARE);
+            self.moves_due = now + MOVES_INTERVAL.max(reading * MOVES_DIVISOR);
         }
     }
 
@@ -243,7 +243,7 @@ impl Following {
     }
 }
 
-impl Process {
+impl FollowedProcess {
     /// The increase of the counts of the process's threads, and whether every thread has a count.
     fn newly_moved(&mut self, host: &Host, pid: u32) -> (u64, bool) {
         let tasks = host.names(&format!("proc/{pid}/task")).unwrap_or_default();
@@ -317,7 +317,7 @@ mod tests {
         )
         .unwrap();
         assert_eq!(moved_by(&host, 7, 7), Counted::Pages(12));
-        let mut process = Process::new(Residents::default(), 0);
+        let mut process = FollowedProcess::new(Residents::default(), 0);
         assert_eq!(process.newly_moved(&host, 7), (12, true));
         std::fs::write(thread.join("sched"), "se.load : 1\n").unwrap();
         assert_eq!(process.newly_moved(&host, 7), (0, false));

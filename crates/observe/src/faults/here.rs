@@ -131,20 +131,20 @@ mod tests {
         let folder = root.join("proc/sys/kernel");
         std::fs::create_dir_all(&folder).unwrap();
         let host = Host::at(&root);
-        let said = check(&host).unwrap_err().to_string();
+        let refusal = check(&host).unwrap_err().to_string();
         assert!(
-            said.starts_with("hint faults: not here, because this kernel has no automatic"),
-            "{said}"
+            refusal.starts_with("hint faults: not here, because this kernel has no automatic"),
+            "{refusal}"
         );
         let with = |mode: &str| {
             std::fs::write(folder.join("numa_balancing"), mode).unwrap();
             check(&host)
         };
         for off in ["0", "2"] {
-            let said = with(off).unwrap_err().to_string();
+            let refusal = with(off).unwrap_err().to_string();
             assert!(
-                said.contains(&format!("numa_balancing is {off}; remedy: sysctl")),
-                "{said}"
+                refusal.contains(&format!("numa_balancing is {off}; remedy: sysctl")),
+                "{refusal}"
             );
         }
         for on in ["1", "3"] {

@@ -4,14 +4,14 @@
 use std::time::Duration;
 
 /// Time between two looks, unless buffers fill up earlier.
-const OFTEN: Duration = Duration::from_millis(50);
-const SELDOM: Duration = Duration::from_secs(1);
+const MIN_LOOK_INTERVAL: Duration = Duration::from_millis(50);
+const MAX_LOOK_INTERVAL: Duration = Duration::from_secs(1);
 /// Longest time between scans, milliseconds: the largest value that the kernel itself uses.
-const RAREST_MS: u32 = 60_000;
+const MAX_SCAN_PERIOD_MS: u32 = 60_000;
 /// Time until a change of the scan period takes effect, at least.
 const EFFECT_DELAY: Duration = Duration::from_millis(250);
 /// Share of the account at which it counts as recovered.
-const RECOVERED: f64 = 0.5;
+const RECOVERED_SHARE: f64 = 0.5;
 
 #[derive(Clone, Debug)]
 pub struct Pace {
@@ -31,7 +31,7 @@ struct Scans {
 impl Default for Pace {
     fn default() -> Self {
         Self {
-            look: OFTEN,
+            look: MIN_LOOK_INTERVAL,
             scans: None,
         }
     }
@@ -50,9 +50,9 @@ impl Pace {
     /// Adapts after `wall` has elapsed. Savings are a share of what the account can hold; negative if overdrawn.
     pub fn account(&mut self, wall: Duration, savings: f64) {
         if savings < 0.0 {
-            self.look = (self.look * 2).min(SELDOM);
-        } else if savings > RECOVERED {
-            self.look = (self.look / 2).max(OFTEN);
+            self.look = (self.look * 2).min(MAX_LOOK_INTERVAL);
+        } else if savings > RECOVERED_SHARE {
+            self.look = (self.look / 2).max(MIN_LOOK_INTERVAL);
         }
         if let Some(scans) = &mut self.scans {
             scans.account(wall, savings);
@@ -76,8 +76,8 @@ impl Scans {
             return;
         }
         let wanted = if savings < 0.0 {
-            self.ms.saturating_mul(2).min(RAREST_MS)
-        } else if savings > RECOVERED {
+            self.ms.saturating_mul(2).min(MAX_SCAN_PERIOD_MS)
+        } else if savings > RECOVERED_SHARE {
             self.ms / 2
         } else {
             self.ms
@@ -99,17 +99,23 @@ mod tests {
         pace.own_scans(250);
         let second = Duration::from_secs(1);
         pace.account(second, 1.0);
-        assert_eq!((pace.look(), pace.scan_ms()), (OFTEN, Some(250)));
+        assert_eq!((pace.look(), pace.scan_ms()), (MIN_LOOK_INTERVAL, Some(250)));
         pace.account(Duration::from_millis(100), -0.1);
-        assert_eq!((pace.look(), pace.scan_ms()), (2 * OFTEN, Some(500)));
+        assert_eq!((pace.look(), pace.scan_ms()), (2 * MIN_LOOK_INTERVAL, Some(500)));
         pace.account(Duration::from_millis(100), -0.1); // too early to see the effect of the last change
         assert_eq!(pace.scan_ms(), Some(500));
         (0..1000).for_each(|_| pace.account(second, -2.0));
-        assert_eq!((pace.look(), pace.scan_ms()), (SELDOM, Some(RAREST_MS)));
+        assert_eq!(
+            (pace.look(), pace.scan_ms()),
+            (MAX_LOOK_INTERVAL, Some(MAX_SCAN_PERIOD_MS))
+        );
         (0..1000).for_each(|_| pace.account(second, 0.2)); // neither overdrawn nor recovered
-        assert_eq!((pace.look(), pace.scan_ms()), (SELDOM, Some(RAREST_MS)));
+        assert_eq!(
+            (pace.look(), pace.scan_ms()),
+            (MAX_LOOK_INTERVAL, Some(MAX_SCAN_PERIOD_MS))
+        );
         (0..1000).for_each(|_| pace.account(second, 0.9));
-        assert_eq!((pace.look(), pace.scan_ms()), (OFTEN, Some(250)));
+        assert_eq!((pace.look(), pace.scan_ms()), (MIN_LOOK_INTERVAL, Some(250)));
     }
 
     #[test]

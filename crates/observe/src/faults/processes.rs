@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet, VecDeque};
 
 /// Largest number of programs with a number at once: `u16::MAX` marks the end of the last one's pages.
-const MOST: usize = u16::MAX as usize;
+const MAX_PROGRAMS: usize = u16::MAX as usize;
 
 /// Every program that a process runs gets its own number, because process identifiers are reused, and a process that
 /// executes another program has other memory. When all numbers have been used, those of programs that ended are
@@ -34,7 +34,7 @@ impl Processes {
     }
 
     fn fresh(&mut self, pid: u32) -> Option<u16> {
-        if self.all.len() < MOST {
+        if self.all.len() < MAX_PROGRAMS {
             self.all.push(pid);
             return u16::try_from(self.all.len() - 1).ok();
         }
@@ -96,7 +96,7 @@ mod tests {
         for pid in 0..200_000 {
             let number = processes.number(pid).unwrap();
             assert_eq!(processes.pid(number), Some(pid));
-            assert_eq!(processes.is_unique(number), pid < MOST as u32);
+            assert_eq!(processes.is_unique(number), pid < MAX_PROGRAMS as u32);
             assert_eq!(processes.end(pid), Some(number));
         }
         assert!(!processes.has_run_out());
@@ -105,7 +105,7 @@ mod tests {
     #[test]
     fn one_too_many_waits_for_an_end() {
         let mut processes = Processes::default();
-        let most = u32::try_from(MOST).unwrap();
+        let most = u32::try_from(MAX_PROGRAMS).unwrap();
         (0..most).for_each(|pid| assert!(processes.number(pid).is_some()));
         assert_eq!(processes.number(most), None);
         assert!(processes.has_run_out());

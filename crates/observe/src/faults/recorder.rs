@@ -4,11 +4,11 @@
 
 use super::traced::Traced;
 use super::{Figures, Kind, Sensor, Unavailable, Watch};
-use crate::LOOK;
+use crate::CHECK_INTERVAL;
 use crate::control::Control;
 use crate::error::cannot_start;
 use crate::error::{Error, ErrorKind};
-use crate::recorder::{LOOKS_TO_END, make_raw, still_running};
+use crate::recorder::{CHECKS_TO_END, make_raw, still_running};
 use crate::slicing::Slicing;
 use nodewise_linux::Host;
 use nodewise_linux::child::{Forwarding, shell_status};
@@ -178,7 +178,7 @@ struct Session<L> {
 /// Whether the command has ended; its children get some time to end too.
 fn is_over(watch: &Watch, ended: &mut Option<Duration>) -> bool {
     let now = clock::monotonic();
-    watch.processes().is_empty() || now - *ended.get_or_insert(now) >= LOOK * LOOKS_TO_END
+    watch.processes().is_empty() || now - *ended.get_or_insert(now) >= CHECK_INTERVAL * CHECKS_TO_END
 }
 
 impl<L: FnMut(Progress) + Send> Session<L> {
@@ -203,7 +203,7 @@ impl<L: FnMut(Progress) + Send> Session<L> {
                 let mut ended = None;
                 self.until(|watch| stop.load(Acquire) && is_over(watch, &mut ended))
             });
-            let status = child.wait(LOOK, |_| LOOK);
+            let status = child.wait(CHECK_INTERVAL, |_| CHECK_INTERVAL);
             stop.store(true, Release);
             (status, watcher.join().expect("the watcher does not panic"))
         });
@@ -231,7 +231,7 @@ impl<L: FnMut(Progress) + Send> Session<L> {
         let mut due = self.slice;
         loop {
             let last = over(&self.watch);
-            let wanted = last || self.watch.wait_until_due(LOOK.min(self.slice));
+            let wanted = last || self.watch.wait_until_due(CHECK_INTERVAL.min(self.slice));
             if !wanted && clock::monotonic() - self.began < due {
                 continue; // looks are rarer than slices while the budget is overdrawn
             }

@@ -10,15 +10,15 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 const REGION_SHIFT: u32 = 9;
 const REGION: u64 = 1 << REGION_SHIFT;
 /// Largest number of resident pages looked up when attaching to a running process: 64 GiB, a quarter of a second.
-const MOST_THERE: u64 = 1 << 24;
+const MAX_RESIDENT_PAGES: u64 = 1 << 24;
 /// Largest address range searched for resident pages, in pages, where searching unused addresses takes time too: 1 TiB,
 /// about a second.
-const MOST_LOOKED_THROUGH: u64 = 1 << 28;
+const MAX_SEARCHED_PAGES: u64 = 1 << 28;
 /// Largest number of pages of a new mapping that are looked up again, because an old mapping may have been there.
-const MOST_MAPPED: u64 = 1 << 14;
+const MAX_RECHECKED_PAGES: u64 = 1 << 14;
 
 /// Time after its first touch in which a page gets no hint fault: the kernel's first scan comes later.
-const SOON_NS: u64 = 100_000_000;
+const FIRST_TOUCH_GRACE_NS: u64 = 100_000_000;
 
 /// One bit for each page of a region.
 type Bits = [u64; (REGION / 64) as usize];
@@ -53,7 +53,7 @@ impl Residents {
         for (start, end) in areas {
             all.areas.insert(start, end);
             let (first, pages) = (page(start), page(end) - page(start));
-            let worth = there < MOST_THERE && (leaps || looked_through + pages <= MOST_LOOKED_THROUGH);
+            let worth = there < MAX_RESIDENT_PAGES && (leaps || looked_through + pages <= MAX_SEARCHED_PAGES);
             looked_through += if worth { pages } else { 0 };
             let regions = &mut all.regions;
             let note = |p| {
@@ -76,7 +76,7 @@ impl Residents {
         let there = !found && (get(&self.regions, page) || self.is_old(fault.address));
         let shared = take(&mut self.shared, page);
         let touched = self.touched.remove(&page);
-        let soon = touched.is_some_and(|at| fault.time_ns.saturating_sub(at) < SOON_NS);
+        let soon = touched.is_some_and(|at| fault.time_ns.saturating_sub(at) < FIRST_TOUCH_GRACE_NS);
         if there {
             return match fault.protected {
                 Some(true) if fault.write == Some(true) => Kind::Copy,
@@ -120,7 +120,7 @@ impl Residents {
             }
         }
         self.areas.insert(start, end);
-        if page(end) - page(start) <= MOST_MAPPED {
+        if page(end) - page(start) <= MAX_RECHECKED_PAGES {
             self.mapped.push((start, end));
         }
     }
@@ -129,7 +129,7 @@ impl Residents {
     /// periods, unmapped memory. `now_ns` reads the clock of the faults' times.
     pub fn refresh(&mut self, pagemap: &Pagemap, now_ns: impl Fn() -> u64) {
         let newest = self.touched.values().max().copied().unwrap_or(0);
-        self.touched.retain(|_, at| *at + SOON_NS > newest);
+        self.touched.retain(|_, at| *at + FIRST_TOUCH_GRACE_NS > newest);
         self.found.clear();
         for (start, end) in std::mem::take(&mut self.mapped) {
             let there = self.look_up(pagemap, page(start), page(end) - page(start));
@@ -280,7 +280,7 @@ mod tests {
         let mut all = Residents::default();
         let soon = fault(7, None, None);
         let later = Fault {
-            time_ns: SOON_NS,
+            time_ns: FIRST_TOUCH_GRACE_NS,
             ..soon
         };
         assert_eq!(

@@ -7,9 +7,9 @@ use nodewise_linux::faults::{Record, Source};
 use nodewise_linux::{Host, ReadError};
 
 /// Up to this number of CPUs threads are watched one by one; each thread needs an event for each CPU.
-const MOST_CPUS: usize = 64;
+const MAX_WATCHED_CPUS: usize = 64;
 /// Up to this number of events at the start threads are watched one by one.
-const MOST_EVENTS: usize = 1024;
+const MAX_WATCH_EVENTS: usize = 1024;
 
 /// The threads of these processes; all of the processes must exist.
 pub fn all_threads(host: &Host, pids: &[u32]) -> Result<Vec<u32>, Unavailable> {
@@ -90,7 +90,7 @@ impl Threads for Attached<'_> {
 /// events, all faults of the system are watched, where permitted.
 pub fn crowded(host: &Host, threads: usize) -> Option<Source> {
     let cpus = std::thread::available_parallelism().map_or(1, usize::from);
-    let many = threads * cpus > MOST_EVENTS || cpus > MOST_CPUS;
+    let many = threads * cpus > MAX_WATCH_EVENTS || cpus > MAX_WATCHED_CPUS;
     let everybody = || Source::of_everybody(1).ok();
     (many && sees_everybody(host)).then(everybody).flatten()
 }

@@ -2,12 +2,12 @@
 //! fault.
 //!
 //! Pages are chosen at random, two from a block of 64 KiB at a time, since sharing is detected by threads using the
-//! same block. Pages are chosen less often where earlier ones were not accessed in time ([`AccessRates`]). A window lasts
-//! until all its pages were accessed, [`HOLD`] at most. It always covers a whole mapping: registering a part would
-//! split the mapping for that time, and the program could not move it (`mremap`) as one.
+//! same block. Pages are chosen less often where earlier ones were not accessed in time ([`AccessRates`]). A window
+//! lasts until all its pages were accessed, [`MAX_HOLD`] at most. It always covers a whole mapping: registering a part
+//! would split the mapping for that time, and the program could not move it (`mremap`) as one.
 
 use super::cooldown::Cooldown;
-use super::drawing::{AccessRates, HOLD, Memory, Random};
+use super::drawing::{AccessRates, MAX_HOLD, Memory, Random};
 use super::here::Unavailable;
 use super::sensor::{left_alone, moves_memory, not_entered};
 use nodewise_linux::userfaultfd::{Reply, Sampler, Window, robust_lists};
@@ -19,14 +19,14 @@ use std::time::Duration;
 /// Longest pause between two windows of a process, since a sleeping process may have woken.
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 /// The share of the budget that setting aside may take; the rest is for processing samples.
-const PART: f64 = 0.5;
+const SET_ASIDE_SHARE: f64 = 0.5;
 /// Our thread in the process takes about as much CPU time for its system calls as the keeper does.
-const WITH_OUR_THREAD: f64 = 2.0;
+const THREAD_COST_FACTOR: f64 = 2.0;
 /// Interval at which the resident pages are read, and the largest share of the time that this may take (1 / n).
-const LOOKED_AT: Duration = Duration::from_secs(2);
-const LOOKING_SHARE: u32 = 200;
+const RESIDENTS_INTERVAL: Duration = Duration::from_secs(2);
+const RESIDENTS_DIVISOR: u32 = 200;
 /// Delay before a new program is attached, since most programs end earlier.
-const SETTLED: Duration = Duration::from_millis(100);
+const ATTACH_DELAY: Duration = Duration::from_millis(100);
 /// Cooldown of a mapping in which a window was cut short, by an access to a missing page or a change of mappings;
 /// doubled each further time. In memory that is being touched for the first time, threads would wait for us at every
 /// page.
@@ -37,17 +37,17 @@ const LONGEST_COOLDOWN: Duration = Duration::from_secs(60);
 /// sampled again once a page was put back at one of several possible places.
 const SHORTEST_COOLDOWN_OF_MOVES: Duration = Duration::from_secs(10);
 const LONGEST_COOLDOWN_OF_MOVES: Duration = Duration::from_secs(600);
-const FORGETS_MOVES: Duration = Duration::from_secs(3600);
+const MOVE_MEMORY: Duration = Duration::from_secs(3600);
 /// Largest number of processes that are sampled; each has a keeper process of ours.
-const MOST: usize = 64;
+const MAX_SAMPLED_PROCESSES: usize = 64;
 /// Number of consecutive windows without any page after which a process is given up; number of unusable slots after
 /// which it is.
-const MOST_EMPTY_WINDOWS: u32 = 50;
-const MOST_LOST: u64 = 256;
+const MAX_EMPTY_WINDOWS: u32 = 50;
+const MAX_LOST_SLOTS: u64 = 256;
 
 /// Totals of setting pages aside.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Aside {
+pub struct SetAsideTotals {
     /// Pages that were set aside.
     pub pages: u64,
     /// Those of them that were not accessed in time.
@@ -57,7 +57,7 @@ pub struct Aside {
 }
 
 /// `set aside 3200 pages; 12 of them were not accessed in time, and 5 more could not be set aside`
-impl fmt::Display for Aside {
+impl fmt::Display for SetAsideTotals {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self {
             pages,
@@ -67,7 +67,7 @@ impl fmt::Display for Aside {
         write!(
             f,
             "set aside {pages} pages; {untouched} of them were not accessed within {} ms, and {refused} more could not be set aside",
-            HOLD.as_millis()
+            MAX_HOLD.as_millis()
         )
     }
 }
@@ -77,7 +77,7 @@ pub struct SetAside {
     share: f64,
     processes: BTreeMap<u32, State>,
     random: Random,
-    totals: Aside,
+    totals: SetAsideTotals,
     spent: Duration,
     /// Reasons why processes are not sampled that have not been reported yet.
     failures: Vec<Unavailable>,
@@ -86,12 +86,12 @@ pub struct SetAside {
 enum State {
     /// First seen at this time, not attached yet.
     New(Duration),
-    Sampled(Box<Process>),
+    Sampled(Box<SampledProcess>),
     /// The process cannot be sampled, or not any more.
     Out,
 }
 
-struct Process {
+struct SampledProcess {
     sampler: Sampler,
     memory: Memory,
     access_rates: AccessRates,
@@ -100,7 +100,7 @@ struct Process {
     opens_at: Duration,
     empty_windows: u32,
     /// The window before the last one, and the last one.
-    windows: [Opened; 2],
+    windows: [OpenedWindow; 2],
     /// The cooldown of each mapping in which a window was cut short, by its start.
     cut_short: BTreeMap<u64, Cooldown>,
     /// The cooldown of the process after concurrent moves of memory.
@@ -111,7 +111,7 @@ struct Process {
 
 /// A window with the time for which it was open, on the clock of the fault records.
 #[derive(Clone, Copy, Default)]
-struct Opened {
+struct OpenedWindow {
     window: Window,
     from_ns: u64,
     until_ns: u64,
@@ -124,7 +124,7 @@ impl SetAside {
             share,
             processes: BTreeMap::new(),
             random: Random::new(clock::nanoseconds(clock::monotonic())),
-            totals: Aside::default(),
+            totals: SetAsideTotals::default(),
             spent: Duration::ZERO,
             failures: Vec::new(),
         }
@@ -135,7 +135,7 @@ impl SetAside {
     /// # Errors
     /// None of them can be sampled.
     pub fn enter(&mut self, host: &Host, pids: &[u32]) -> Result<(), Unavailable> {
-        for pid in pids.iter().take(MOST) {
+        for pid in pids.iter().take(MAX_SAMPLED_PROCESSES) {
             self.attach(host, *pid);
         }
         let none = !self.processes.values().any(|s| matches!(s, State::Sampled(_)));
@@ -153,7 +153,7 @@ impl SetAside {
         }
         let rights = rights(host, pid);
         let state = match Sampler::attach(host, pid) {
-            Ok(sampler) => State::Sampled(Box::new(Process::new(sampler, rights))),
+            Ok(sampler) => State::Sampled(Box::new(SampledProcess::new(sampler, rights))),
             Err(error) => {
                 if host.has_process(pid) {
                     self.failures.push(not_entered(host, pid, &error));
@@ -176,23 +176,23 @@ impl SetAside {
         for pid in pids {
             let known = self.processes.len();
             match self.processes.get(pid) {
-                None if known < MOST => {
+                None if known < MAX_SAMPLED_PROCESSES => {
                     self.processes.insert(*pid, State::New(now));
                 }
-                Some(State::New(since)) if now - *since >= SETTLED => self.attach(host, *pid),
+                Some(State::New(since)) if now - *since >= ATTACH_DELAY => self.attach(host, *pid),
                 _ => {}
             }
         }
         let sampled = self.processes.values().filter(|s| matches!(s, State::Sampled(_)));
         // The cost that one process may cause per second, seconds.
-        let allowed = self.share * PART * cpus / sampled.count().max(1) as f64;
+        let allowed = self.share * SET_ASIDE_SHARE * cpus / sampled.count().max(1) as f64;
         for (pid, state) in &mut self.processes {
             let State::Sampled(process) = state else {
                 continue;
             };
             match process.reply() {
                 Ok(Some(reply)) => {
-                    let cost = Duration::from_nanos(reply.cpu_ns).mul_f64(WITH_OUR_THREAD)
+                    let cost = Duration::from_nanos(reply.cpu_ns).mul_f64(THREAD_COST_FACTOR)
                         + Duration::from_nanos(reply.waited_ns);
                     self.spent += cost;
                     self.totals.pages += reply.set_aside;
@@ -211,7 +211,7 @@ impl SetAside {
                     continue;
                 }
             }
-            if process.empty_windows > MOST_EMPTY_WINDOWS {
+            if process.empty_windows > MAX_EMPTY_WINDOWS {
                 *state = State::Out;
             } else if !paused && !process.sampler.busy() && now >= process.opens_at {
                 if now >= process.looks_at
@@ -258,12 +258,12 @@ impl SetAside {
         std::mem::take(&mut self.failures)
     }
 
-    pub fn totals(&self) -> Aside {
+    pub fn totals(&self) -> SetAsideTotals {
         self.totals
     }
 }
 
-impl Process {
+impl SampledProcess {
     fn new(sampler: Sampler, rights: String) -> Self {
         Self {
             sampler,
@@ -273,7 +273,7 @@ impl Process {
             opened: Duration::ZERO,
             opens_at: Duration::ZERO,
             empty_windows: 0,
-            windows: [Opened::default(); 2],
+            windows: [OpenedWindow::default(); 2],
             cut_short: BTreeMap::new(),
             after_moves: Cooldown::default(),
             rights,
@@ -283,7 +283,7 @@ impl Process {
     /// The result of the window, if it is over; an error if the process cannot be sampled any more.
     fn reply(&mut self) -> Result<Option<Reply>, ()> {
         let reply = self.sampler.reply().map_err(|_| ())?;
-        let gone = |r: &Reply| r.gone() || r.lost > MOST_LOST;
+        let gone = |r: &Reply| r.gone() || r.lost > MAX_LOST_SLOTS;
         match reply {
             Some(reply) if gone(&reply) => Err(()),
             other => Ok(other),
@@ -312,7 +312,7 @@ impl Process {
         let mut pause = LONGEST_PAUSE.min(Duration::try_from_secs_f64(pause).unwrap_or(LONGEST_PAUSE));
         if reply.concurrent_moves > 0 {
             let now = clock::monotonic();
-            self.after_moves.forget_after(FORGETS_MOVES, now);
+            self.after_moves.forget_after(MOVE_MEMORY, now);
             self.after_moves
                 .begin(now, SHORTEST_COOLDOWN_OF_MOVES, LONGEST_COOLDOWN_OF_MOVES);
             pause = self.after_moves.length();
@@ -322,7 +322,7 @@ impl Process {
 
     /// Schedules a new reading of the resident pages, as the memory has changed.
     fn look_again(&mut self, now: Duration) {
-        self.looks_at = self.looks_at.min(now + HOLD);
+        self.looks_at = self.looks_at.min(now + MAX_HOLD);
     }
 
     fn open(&mut self, host: &Host, pid: u32, random: &mut Random, now: Duration) {
@@ -334,7 +334,7 @@ impl Process {
             let exists = |start: u64| areas.binary_search_by_key(&start, |area| area.start).is_ok();
             self.cut_short.retain(|start, _| exists(*start));
             let took = clock::monotonic() - now;
-            self.looks_at = now + LOOKED_AT.max(took * LOOKING_SHARE);
+            self.looks_at = now + RESIDENTS_INTERVAL.max(took * RESIDENTS_DIVISOR);
         }
         self.opened = now;
         self.opens_at = now + LONGEST_PAUSE;
@@ -342,20 +342,20 @@ impl Process {
         let Some(window) = self.memory.draw(random, &self.access_rates, rests) else {
             if self.memory.pages == 0 {
                 self.look_again(now);
-                self.opens_at = now + HOLD;
+                self.opens_at = now + MAX_HOLD;
                 self.empty_windows += 1;
             } else {
                 // All mappings are in cooldown.
                 let ends = self.cut_short.values().map(Cooldown::ends);
                 let first = ends.filter(|end| *end > now).min().unwrap_or(now);
-                self.opens_at = first.clamp(now + HOLD, now + LONGEST_PAUSE);
+                self.opens_at = first.clamp(now + MAX_HOLD, now + LONGEST_PAUSE);
             }
             return;
         };
         let window = Some(window.without(&robust_lists(host, pid))).filter(|window| window.count > 0);
         match window {
             Some(window) if self.sampler.open(&window).is_ok() => {
-                let opened = Opened {
+                let opened = OpenedWindow {
                     window,
                     from_ns: clock::nanoseconds(now),
                     until_ns: u64::MAX,
@@ -364,7 +364,7 @@ impl Process {
             }
             _ => {
                 self.look_again(now);
-                self.opens_at = now + HOLD;
+                self.opens_at = now + MAX_HOLD;
                 self.empty_windows += 1;
             }
         }

@@ -17,11 +17,11 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Number of first touches kept for a process without samples.
-const MOST_WAITING: usize = 1 << 20;
+const MAX_PENDING_TOUCHES: usize = 1 << 20;
 /// Time after which a process that has samples and no log is taken for one that will not log.
 const LOG_TIMEOUT: Duration = Duration::from_secs(2);
 /// Time between two readings of a process's mappings when samples fall outside known ones.
-const LOOK_AGAIN: Duration = Duration::from_secs(1);
+const MAPPINGS_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Checkpoints take at most a fiftieth of a CPU. This counts their CPU time, not wall time: waiting for a busy CPU
 /// would otherwise delay the next one by minutes, and the live page would show old figures.
@@ -33,7 +33,7 @@ pub struct Traced {
     raw: Option<PathBuf>,
     writer: Writer,
     tables: Tables,
-    processes: BTreeMap<u32, Process>,
+    processes: BTreeMap<u32, TracedProcess>,
     /// First touches of processes without samples, which may never get any; and samples of processes that may still
     /// begin to log.
     waiting: HashMap<u32, Vec<Touch>>,
@@ -42,21 +42,21 @@ pub struct Traced {
     /// The node of each CPU, by the kernel's number.
     nodes: HashMap<u32, u16>,
     touched: HashSet<PageNumber>,
-    counts: HashMap<(PageNumber, ThreadId), Counts>,
+    counts: HashMap<(PageNumber, ThreadId), ReadsAndWrites>,
     accesses: u64,
     last_end: u64,
     checkpoint_due: Duration,
 }
 
 #[derive(Default)]
-struct Counts {
+struct ReadsAndWrites {
     object: ObjectId,
     reads: u64,
     writes: u64,
 }
 
 /// A process with samples.
-struct Process {
+struct TracedProcess {
     image: Image,
     /// Its log's folder below `raw`; a new one means that it runs another program.
     folder: Option<PathBuf>,
@@ -127,7 +127,7 @@ impl Traced {
         match touch.kind {
             Kind::First if !self.processes.contains_key(&pid) => {
                 let waiting = self.waiting.entry(pid).or_default();
-                if waiting.len() < MOST_WAITING {
+                if waiting.len() < MAX_PENDING_TOUCHES {
                     waiting.push(*touch);
                 }
             }
@@ -151,7 +151,7 @@ impl Traced {
 
     /// Whether the process's threads are in its log, or it has none.
     fn is_known(&self, pid: u32) -> bool {
-        let known = |p: &Process| p.folder.is_none() || !p.image.threads.is_empty();
+        let known = |p: &TracedProcess| p.folder.is_none() || !p.image.threads.is_empty();
         self.processes.get(&pid).is_some_and(known)
     }
 
@@ -159,7 +159,10 @@ impl Traced {
     /// program is sampled from its first instruction on, but logs its threads and objects only after our library is
     /// loaded.
     fn wait_for_log(&mut self, pid: u32) -> bool {
-        let room = self.waiting.get(&pid).is_none_or(|w| w.len() < MOST_WAITING);
+        let room = self
+            .waiting
+            .get(&pid)
+            .is_none_or(|w| w.len() < MAX_PENDING_TOUCHES);
         let now = clock::monotonic();
         self.raw.is_some() && room && now - *self.waits_since.entry(pid).or_insert(now) < LOG_TIMEOUT
     }
@@ -249,7 +252,7 @@ impl Traced {
         let threads = HashMap::new();
         self.processes.insert(
             pid,
-            Process {
+            TracedProcess {
                 image,
                 folder,
                 threads,
@@ -418,7 +421,7 @@ impl Traced {
     }
 }
 
-impl Process {
+impl TracedProcess {
     fn open_log(&mut self, folder: PathBuf, tables: &mut Tables) {
         self.image.open_log(folder.clone());
         self.folder = Some(folder);
@@ -487,7 +490,7 @@ impl Process {
         let unknown = |image: &mut Image| image.claims.owner(address).is_none();
         if self.folder.is_none() && unknown(&mut self.image) {
             let now = clock::monotonic();
-            if self.mapped.is_none_or(|at| now - at >= LOOK_AGAIN) {
+            if self.mapped.is_none_or(|at| now - at >= MAPPINGS_INTERVAL) {
                 self.mapped = Some(now);
                 let areas = host.maps(self.image.pid).unwrap_or_default();
                 mapped::claim(&mut self.image, tables, &areas);

@@ -5,12 +5,12 @@ use nodewise_machine::parse_bytes;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Bytes assumed if the kernel does not report caches.
-const UNKNOWN: u64 = 32 << 20;
+const DEFAULT_CACHE_BYTES: u64 = 32 << 20;
 
 /// Bytes of all caches of level two and above of these CPUs, each counted once.
 pub(super) fn caches(host: &Host, cpus: &[u32]) -> u64 {
     let all = by_level(host, cpus).range(2..).map(|(_, bytes)| bytes).sum();
-    if all == 0 { UNKNOWN } else { all }
+    if all == 0 { DEFAULT_CACHE_BYTES } else { all }
 }
 
 /// Bytes of all last-level caches of these CPUs together; `None` if the kernel does not report any.
@@ -63,7 +63,7 @@ mod tests {
         let host = Host::at(&root);
         assert_eq!(caches(&host, &[0, 1]), 18 << 20);
         assert_eq!(caches(&host, &[1]), 17 << 20);
-        assert_eq!(caches(&host, &[7]), UNKNOWN);
+        assert_eq!(caches(&host, &[7]), DEFAULT_CACHE_BYTES);
         assert_eq!(
             [last_level(&host, &[0, 1]), last_level(&host, &[7])],
             [Some(16 << 20), None]

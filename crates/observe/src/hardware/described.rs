@@ -13,10 +13,10 @@ impl Measured {
         self.survey.as_ref().map(|survey| Inferred::of(survey, &local))
     }
 
-    /// The machine with measured values in place of assumed ones. `told` says when and with which kernel they were
-    /// measured: `on 2026-11-22, with Linux 6.1`.
+    /// The machine with measured values in place of assumed ones. `provenance` says when and with which kernel they
+    /// were measured: `on 2026-11-22, with Linux 6.1`.
     #[must_use]
-    pub fn describe(&self, mut machine: Machine, told: &str) -> Machine {
+    pub fn describe(&self, mut machine: Machine, provenance: &str) -> Machine {
         for (reader, row) in self.latency_ns.iter().enumerate() {
             for (memory, figure) in row.iter().enumerate() {
                 if let Some(figure) = figure {
@@ -41,7 +41,7 @@ impl Measured {
             let best = own.or_else(|| self.best_of(node, shown.cpus.is_empty()));
             shown.bandwidth = best.map_or(shown.bandwidth, |b| b.median.round().max(1.0));
         }
-        self.describe_sources(&mut machine, told);
+        self.describe_sources(&mut machine, provenance);
         machine.title = "this host, measured".to_owned();
         machine
     }
@@ -55,7 +55,7 @@ impl Measured {
         column.max_by(|a, b| a.median.total_cmp(&b.median))
     }
 
-    fn describe_sources(&self, machine: &mut Machine, told: &str) {
+    fn describe_sources(&self, machine: &mut Machine, provenance: &str) {
         let mut all: Vec<Source> = Vec::new();
         let all_pairs = machine.cpu_nodes().count() * machine.node_count();
         for (field, matrix, how) in [
@@ -64,7 +64,7 @@ impl Measured {
         ] {
             let figures: Vec<Estimate> = matrix.iter().flatten().flatten().copied().collect();
             if let Some(text) = summary(&figures) {
-                let text = format!("measured here, {told}: {how}, {text}");
+                let text = format!("measured here, {provenance}: {how}, {text}");
                 all.push(source(field, text, false));
             }
             if figures.len() < all_pairs {
@@ -72,7 +72,7 @@ impl Measured {
             }
         }
         if let Some(survey) = &self.survey {
-            all.extend(links(survey, machine, told));
+            all.extend(links(survey, machine, provenance));
         }
         let replaced = |s: &Source| all.iter().any(|new| new.field == s.field);
         let kept: Vec<Source> = machine.sources.iter().filter(|s| !replaced(s)).cloned().collect();
@@ -98,12 +98,12 @@ fn rest(machine: &Machine, field: &str) -> Option<Source> {
 }
 
 /// The sources of links: measured simultaneous flows, and assumptions for the others.
-fn links(survey: &Survey, machine: &Machine, told: &str) -> Vec<Source> {
+fn links(survey: &Survey, machine: &Machine, provenance: &str) -> Vec<Source> {
     let (pairs, left) = survey.pairs();
     let mut all = Vec::new();
     if left < pairs {
         let text = format!(
-            "inferred from what reads get beside each other, measured here, {told}: {} of {pairs} pairs of flows, \
+            "inferred from what reads get beside each other, measured here, {provenance}: {} of {pairs} pairs of flows, \
              each alone and together; what no set of flows fills is not seen, nor a loss under {:.0} %",
             pairs - left,
             100.0 * survey.unseen()
@@ -114,7 +114,8 @@ fn links(survey: &Survey, machine: &Machine, told: &str) -> Vec<Source> {
             all.push(source("links.apart", text, true));
         }
     } else {
-        let text = format!("a private link for every flow, as wide as it is alone, measured here, {told}");
+        let text =
+            format!("a private link for every flow, as wide as it is alone, measured here, {provenance}");
         let text = if pairs > 0 {
             text + "; no two flows were compared"
         } else {
@@ -179,7 +180,7 @@ mod tests {
         Some(vec![Estimate::exact(1100.0); flows.len()])
     }
 
-    fn told(machine: &Machine, field: &str) -> Option<Source> {
+    fn source_of(machine: &Machine, field: &str) -> Option<Source> {
         machine.sources.iter().find(|s| s.field == field).cloned()
     }
 
@@ -194,19 +195,19 @@ mod tests {
             (machine.nodes[1].bandwidth, machine.routes[0][1].bandwidth),
             (710.0, 1100.0)
         );
-        let said = told(&machine, "latency_ns").unwrap();
+        let latency = source_of(&machine, "latency_ns").unwrap();
         assert!(
-            !said.assumed && said.text.contains("measured here, on a day, with a kernel"),
-            "{said:?}"
+            !latency.assumed && latency.text.contains("measured here, on a day, with a kernel"),
+            "{latency:?}"
         );
-        assert_eq!(told(&machine, "latency_ns.rest"), None);
+        assert_eq!(source_of(&machine, "latency_ns.rest"), None);
 
         let part = measured([[Some(70.0), None], [None, None]]);
         let machine = part.describe(base.clone(), "on a day");
         assert_eq!(machine.latency_ns[1], base.latency_ns[1]);
         assert_eq!(machine.nodes[1].bandwidth, base.nodes[1].bandwidth);
         assert!(
-            told(&machine, "latency_ns.rest")
+            source_of(&machine, "latency_ns.rest")
                 .unwrap()
                 .text
                 .starts_with("pairs that were not measured")
@@ -227,8 +228,12 @@ mod tests {
             nodewise_machine::Channels::of(&machine).max_min(&flow),
             [24_000.0]
         );
-        assert!(!told(&machine, "links").unwrap().assumed);
-        assert_eq!(told(&machine, "links.rest"), None, "nobody reads from node 1");
+        assert!(!source_of(&machine, "links").unwrap().assumed);
+        assert_eq!(
+            source_of(&machine, "links.rest"),
+            None,
+            "nobody reads from node 1"
+        );
     }
 
     #[test]
@@ -251,10 +256,17 @@ mod tests {
             measured.describe(base.clone(), "today")
         };
         let cut = found(&|_| None);
-        assert!(told(&cut, "links").unwrap().assumed && told(&cut, "links.rest").is_some());
-        let whole = found(&|flows| Some(vec![Estimate::exact(900.0); flows.len()]));
-        assert!(!told(&whole, "links").unwrap().assumed && told(&whole, "links.apart").is_none());
-        assert!(told(&whole, "links.rest").unwrap().text.contains("not measured"));
-        assert_eq!(whole.route(NodeId(0), NodeId(1)).bandwidth, 900.0);
+        assert!(source_of(&cut, "links").unwrap().assumed && source_of(&cut, "links.rest").is_some());
+        let machine = found(&|flows| Some(vec![Estimate::exact(900.0); flows.len()]));
+        assert!(
+            !source_of(&machine, "links").unwrap().assumed && source_of(&machine, "links.apart").is_none()
+        );
+        assert!(
+            source_of(&machine, "links.rest")
+                .unwrap()
+                .text
+                .contains("not measured")
+        );
+        assert_eq!(machine.route(NodeId(0), NodeId(1)).bandwidth, 900.0);
     }
 }

@@ -10,9 +10,9 @@ use nodewise_machine::inference::Estimate;
 use nodewise_machine::{Flow, NodeId};
 
 /// Loads of a sample: some milliseconds, so that the resolution of the clock does not matter.
-const LOADS: usize = 1 << 14;
+const LOADS_PER_SAMPLE: usize = 1 << 14;
 /// If half of a node's CPUs read less than this share of what all of them read, they cannot stand for the node.
-const AS_GOOD: f64 = 0.95;
+const MIN_HALF_BANDWIDTH: f64 = 0.95;
 
 /// Measurements on the nodes of a site.
 pub(super) struct Runs<'a, 'b> {
@@ -78,7 +78,7 @@ impl<'a, 'b> Runs<'a, 'b> {
             let mut as_good = |turn| {
                 let flow = flow(reader, memory);
                 let half = self.read_by(&[flow], |_| dealt(&cpus, (turn, 2)));
-                half.is_some_and(|h| h[0].median >= AS_GOOD * all)
+                half.is_some_and(|h| h[0].median >= MIN_HALF_BANDWIDTH * all)
             };
             if cpus.len() > 1 && as_good(0) && as_good(1) {
                 found.push(NodeId(reader as u32));
@@ -171,8 +171,8 @@ fn latency(place: &mut Place, cpus: &[u32], pace: &Pace) -> Option<Estimate> {
         turn += 1;
         *at = chase::walk(chain, *at, 64);
         let start = clock::monotonic();
-        *at = chase::walk(chain, *at, LOADS);
-        samples[0].push((clock::monotonic() - start).as_secs_f64() * 1e9 / LOADS as f64);
+        *at = chase::walk(chain, *at, LOADS_PER_SAMPLE);
+        samples[0].push((clock::monotonic() - start).as_secs_f64() * 1e9 / LOADS_PER_SAMPLE as f64);
         Ok(())
     })?;
     Some(found[0])

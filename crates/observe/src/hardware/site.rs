@@ -11,11 +11,11 @@ use std::io;
 
 /// Memory used on a node, as a multiple of the caches through which it is reached: one half is the chain, which is
 /// twice the caches; reading the other half evicts the chain from them.
-const OVER_CACHES: u64 = 4;
+const CACHES_MULTIPLE: u64 = 4;
 /// Bytes of memory below which a node is left out.
-const LEAST: u64 = 16 << 20;
+const MIN_NODE_BYTES: u64 = 16 << 20;
 /// Number of pages whose node is checked.
-const LOOKED_AT: usize = 512;
+const CHECKED_PAGES: usize = 512;
 
 /// All nodes, by the machine's numbers.
 pub(super) struct Site {
@@ -86,7 +86,7 @@ impl Site {
     /// Allocates memory on every node that is allowed and has enough.
     fn take(&mut self, host: &Host, machine: &Machine, settings: &Settings) {
         let reaching = self.reaching(host);
-        let wanted = settings.memory.unwrap_or(OVER_CACHES * reaching);
+        let wanted = settings.memory.unwrap_or(CACHES_MULTIPLE * reaching);
         // Half of what is left, as other programs may need memory meanwhile.
         let share = host.memory_left() / 2 / machine.node_count() as u64;
         let allowed = mempolicy::allowed_nodes().ok();
@@ -96,7 +96,7 @@ impl Site {
             let bytes = wanted.min(share).min(free / 2);
             let taken = if allowed.as_ref().is_some_and(|a| !a.contains(&shown.os_index)) {
                 Err("its memory may not be used here".to_owned())
-            } else if bytes < LEAST.min(wanted) {
+            } else if bytes < MIN_NODE_BYTES.min(wanted) {
                 Err(format!(
                     "{} MiB of its memory could be used, too little to measure",
                     bytes >> 20
@@ -123,12 +123,12 @@ impl Site {
 
     /// Adds a note if the smallest memory of a node is less than the caches through which it is reached, or than was
     /// asked for.
-    fn note_small_memory(&mut self, least: u64, reaching: u64, asked: Option<u64>) {
+    fn note_small_memory(&mut self, least: u64, reaching: u64, requested: Option<u64>) {
         let least = least >> 20;
-        if let Some(asked) = asked.filter(|a| least < a >> 20) {
+        if let Some(requested) = requested.filter(|a| least < a >> 20) {
             let text = format!(
                 "{least} MiB a node instead of {} MiB: there is no room for more",
-                asked >> 20
+                requested >> 20
             );
             self.notes.push(text);
         }
@@ -164,7 +164,7 @@ impl Site {
             }
         }
         touch(&mut memory, &cpus, node).map_err(|e| format!("cannot start a thread: {e}"))?;
-        match elsewhere(&memory, os_index) {
+        match misplaced_pages(&memory, os_index) {
             Ok(None) => Ok(memory),
             Ok(Some(pages)) => Err(format!("{pages} asked for there lie elsewhere")),
             Err(error) => {
@@ -184,7 +184,7 @@ impl Site {
     pub(super) fn drop_moved(&mut self) -> Vec<usize> {
         let mut gone = Vec::new();
         for (node, place) in self.nodes.iter_mut().enumerate() {
-            let looked = place.memory.as_ref().map(|m| elsewhere(m, place.os_index));
+            let looked = place.memory.as_ref().map(|m| misplaced_pages(m, place.os_index));
             if let Some(Ok(Some(pages))) = looked {
                 let text = format!(
                     "node {node}: {pages} were moved away meanwhile; what was measured of it is left out"
@@ -232,10 +232,10 @@ fn touch(memory: &mut NodeMemory, cpus: &[u32], node: usize) -> io::Result<()> {
 }
 
 /// Describes pages on other nodes, `3 of 512 pages`, if they are more than one in a hundred.
-fn elsewhere(memory: &NodeMemory, os_index: u32) -> io::Result<Option<String>> {
-    let found = memory.nodes(LOOKED_AT)?;
-    let elsewhere = found.iter().filter(|n| **n != Some(os_index)).count();
-    Ok((elsewhere * 100 > found.len()).then(|| format!("{elsewhere} of {} pages", found.len())))
+fn misplaced_pages(memory: &NodeMemory, os_index: u32) -> io::Result<Option<String>> {
+    let found = memory.nodes(CHECKED_PAGES)?;
+    let misplaced = found.iter().filter(|n| **n != Some(os_index)).count();
+    Ok((misplaced * 100 > found.len()).then(|| format!("{misplaced} of {} pages", found.len())))
 }
 
 /// Whether automatic NUMA balancing is turned on.
@@ -272,17 +272,17 @@ mod tests {
 
     #[test]
     fn memory_that_is_less_than_asked_for_or_than_caches_is_said() {
-        let said = |least: u64, reaching: u64, asked: Option<u64>| {
+        let notes = |least: u64, reaching: u64, requested: Option<u64>| {
             let mut site = site(&[&[0]]);
-            site.note_small_memory(least << 20, reaching << 20, asked.map(|a| a << 20));
+            site.note_small_memory(least << 20, reaching << 20, requested.map(|a| a << 20));
             site.notes
         };
-        assert!(said(64, 16, None).is_empty() && said(64, 16, Some(64)).is_empty());
+        assert!(notes(64, 16, None).is_empty() && notes(64, 16, Some(64)).is_empty());
         assert_eq!(
-            said(20, 16, Some(1024)),
+            notes(20, 16, Some(1024)),
             ["20 MiB a node instead of 1024 MiB: there is no room for more"]
         );
-        assert!(said(8, 16, None)[0].starts_with("8 MiB a node are less than the 16 MiB of caches"));
+        assert!(notes(8, 16, None)[0].starts_with("8 MiB a node are less than the 16 MiB of caches"));
     }
 
     #[test]

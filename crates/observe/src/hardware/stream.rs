@@ -9,13 +9,13 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 
 /// Streams of a CPU: with one alone the prefetcher would be the limit.
-const STREAMS: usize = 4;
+const STREAMS_PER_CPU: usize = 4;
 /// Words of a stream between two checks of whether to stop.
-const STEP: usize = 2048;
+const WORDS_PER_CHECK: usize = 2048;
 /// Samples taken after threads are started; they are started anew for the next ones, in case they were placed badly.
-const WINDOWS: usize = 3;
+const WINDOWS_PER_START: usize = 3;
 /// Time between two checks of whether all threads run on their CPUs; the first ones read meanwhile.
-const ARRIVAL: Duration = Duration::from_micros(100);
+const ARRIVAL_CHECK: Duration = Duration::from_micros(100);
 
 /// A CPU and the memory that it reads or writes.
 pub(super) struct Lane<'a> {
@@ -57,7 +57,7 @@ fn once(lanes: &mut [Lane], window: Duration, samples: &mut [Vec<f64>]) -> io::R
         });
         if begun.is_ok() {
             while there.load(Relaxed) < flow_of.len() {
-                std::thread::sleep(ARRIVAL);
+                std::thread::sleep(ARRIVAL_CHECK);
             }
             std::thread::sleep(window / 2);
             watch(&done, &flow_of, window, samples);
@@ -70,7 +70,7 @@ fn once(lanes: &mut [Lane], window: Duration, samples: &mut [Vec<f64>]) -> io::R
 /// Appends the bandwidth of each flow in some time windows, MB/s.
 fn watch(done: &[Done], flow_of: &[usize], window: Duration, samples: &mut [Vec<f64>]) {
     let mut before = look(done);
-    for _ in 0..WINDOWS {
+    for _ in 0..WINDOWS_PER_START {
         std::thread::sleep(window);
         let after = look(done);
         let micros = (after.0 - before.0).as_secs_f64() * 1e6;
@@ -102,8 +102,8 @@ impl Lane<'_> {
             Part::Read(part) => part.len(),
             Part::Write(part) => part.len(),
         };
-        let stream = words / STREAMS;
-        let step = STEP.min(stream);
+        let stream = words / STREAMS_PER_CPU;
+        let step = WORDS_PER_CHECK.min(stream);
         if step == 0 {
             return;
         }
@@ -113,7 +113,7 @@ impl Lane<'_> {
                     Part::Read(part) => drop(black_box(sums(part, stream, at, step))),
                     Part::Write(part) => zeros(part, stream, at, step),
                 }
-                done.fetch_add((STREAMS * step * 8) as u64, Relaxed);
+                done.fetch_add((STREAMS_PER_CPU * step * 8) as u64, Relaxed);
                 if stop.load(Relaxed) {
                     return;
                 }
@@ -123,9 +123,9 @@ impl Lane<'_> {
 }
 
 /// Reads one step of every stream.
-fn sums(part: &[u64], stream: usize, at: usize, step: usize) -> [u64; STREAMS] {
-    let streams: [&[u64]; STREAMS] = std::array::from_fn(|s| &part[s * stream + at..][..step]);
-    let mut sums = [0u64; STREAMS];
+fn sums(part: &[u64], stream: usize, at: usize, step: usize) -> [u64; STREAMS_PER_CPU] {
+    let streams: [&[u64]; STREAMS_PER_CPU] = std::array::from_fn(|s| &part[s * stream + at..][..step]);
+    let mut sums = [0u64; STREAMS_PER_CPU];
     for word in 0..step {
         for (sum, stream) in sums.iter_mut().zip(streams) {
             *sum = sum.wrapping_add(stream[word]);
@@ -136,7 +136,7 @@ fn sums(part: &[u64], stream: usize, at: usize, step: usize) -> [u64; STREAMS] {
 
 /// Writes one step of every stream. Zeros are written by `memset`, which on most CPUs does not read the lines first.
 fn zeros(part: &mut [u64], stream: usize, at: usize, step: usize) {
-    for s in 0..STREAMS {
+    for s in 0..STREAMS_PER_CPU {
         part[s * stream + at..][..step].fill(0);
     }
 }
@@ -163,7 +163,10 @@ mod tests {
             lane.go(&stop, &done);
             done.swap(0, Relaxed)
         };
-        assert_eq!(go(Part::Read(&read)), (STREAMS * STEP * 8) as u64);
+        assert_eq!(
+            go(Part::Read(&read)),
+            (STREAMS_PER_CPU * WORDS_PER_CHECK * 8) as u64
+        );
         assert_eq!(go(Part::Write(&mut written)), 8 << 12, "all of it, being less");
     }
 
@@ -174,7 +177,7 @@ mod tests {
         done[1].0.store(9, Relaxed);
         watch(&done, &[0, 0, 1], Duration::from_millis(1), &mut samples);
         assert_eq!(
-            samples, [[0.0; WINDOWS]; 2],
+            samples, [[0.0; WINDOWS_PER_START]; 2],
             "what was done before does not count"
         );
         let bytes = |flow| of_flow(flow, &[0, 2, 0], &[1, 1, 1], &[5, 21, 7]);

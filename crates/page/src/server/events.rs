@@ -17,16 +17,17 @@ const HEARTBEAT: Duration = Duration::from_millis(if cfg!(test) { 200 } else { 1
 struct Listener {
     store: watch::Receiver<Snapshot>,
     /// Generation and interval number that were sent last.
-    told: (u64, u64),
+    sent: (u64, u64),
     due: VecDeque<Event>,
     _permit: OwnedSemaphorePermit,
 }
 
-/// A stream that sends the current state, then each change; `None` if [`super::LISTENERS`] streams are open already.
+/// A stream that sends the current state, then each change; `None` if [`super::MAX_EVENT_STREAMS`] streams are open
+/// already.
 pub fn events(site: &Site) -> Option<Response> {
     let mut listener = Listener {
         store: site.store.watch(),
-        told: (0, 0),
+        sent: (0, 0),
         due: VecDeque::new(),
         _permit: Arc::clone(&site.listeners).try_acquire_owned().ok()?,
     };
@@ -57,15 +58,15 @@ impl Listener {
     fn look(&mut self) {
         let snapshot = self.store.borrow_and_update().clone();
         let count = snapshot.interval.as_ref().map_or(0, |(count, _)| *count);
-        if snapshot.generation != self.told.0 {
+        if snapshot.generation != self.sent.0 {
             let session = snapshot.documents.document("session.json").unwrap_or_default();
             let event = event("session", &String::from_utf8_lossy(&session));
             self.due.push_back(event.id(snapshot.generation.to_string()));
         }
-        if let Some((_, line)) = snapshot.interval.filter(|(count, _)| *count != self.told.1) {
+        if let Some((_, line)) = snapshot.interval.filter(|(count, _)| *count != self.sent.1) {
             self.due.push_back(event("interval", &line));
         }
-        self.told = (snapshot.generation, count);
+        self.sent = (snapshot.generation, count);
     }
 }
 

@@ -15,16 +15,16 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::time::{Instant, Sleep, sleep};
 
 /// Largest number of open connections; one more evicts another.
-pub const MOST: usize = 128;
+pub const MAX_CONNECTIONS: usize = 128;
 /// Time limit for the first request to be received completely.
-const FIRST: Duration = Duration::from_millis(if cfg!(test) { 1_000 } else { 2_000 });
+const FIRST_REQUEST_TIMEOUT: Duration = Duration::from_millis(if cfg!(test) { 1_000 } else { 2_000 });
 /// A connection to which nothing was sent for this long is closed: one that idles, sends a later request very slowly,
 /// or does not read. Longer than the interval of event heartbeats, and than the time to make a document.
-const IDLE: Duration = Duration::from_millis(if cfg!(test) { 1_500 } else { 30_000 });
+const IDLE_TIMEOUT: Duration = Duration::from_millis(if cfg!(test) { 1_500 } else { 30_000 });
 /// Delay before `accept` is tried again after a failure (for example, when no descriptor is left).
-const NO_ROOM: Duration = Duration::from_millis(100);
+const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(100);
 
-/// Accepts every connection, evicting another one when [`MOST`] are open.
+/// Accepts every connection, evicting another one when [`MAX_CONNECTIONS`] are open.
 pub struct BoundedListener {
     listener: TcpListener,
     connections: Connections,
@@ -34,7 +34,7 @@ impl BoundedListener {
     pub fn new(listener: TcpListener) -> Self {
         Self {
             listener,
-            connections: Connections::new(MOST),
+            connections: Connections::new(MAX_CONNECTIONS),
         }
     }
 }
@@ -49,7 +49,7 @@ impl axum::serve::Listener for BoundedListener {
                 Ok((stream, peer)) => {
                     return (TimedStream::new(stream, peer, self.connections.clone()), peer);
                 }
-                Err(_) => tokio::time::sleep(NO_ROOM).await,
+                Err(_) => tokio::time::sleep(ACCEPT_RETRY_DELAY).await,
             }
         }
     }
@@ -69,8 +69,8 @@ impl Connected<IncomingStream<'_, BoundedListener>> for Client {
     }
 }
 
-/// A stream that fails with `TimedOut` if nothing was sent on it for [`IDLE`] ([`FIRST`] until the first request is
-/// complete), and with `ConnectionAborted` if it is evicted.
+/// A stream that fails with `TimedOut` if nothing was sent on it for [`IDLE_TIMEOUT`] ([`FIRST_REQUEST_TIMEOUT`] until
+/// the first request is complete), and with `ConnectionAborted` if it is evicted.
 pub struct TimedStream {
     stream: TcpStream,
     until: Pin<Box<Sleep>>,
@@ -90,7 +90,7 @@ impl TimedStream {
         let _ = stream.set_nodelay(true);
         Self {
             stream,
-            until: Box::pin(sleep(FIRST)),
+            until: Box::pin(sleep(FIRST_REQUEST_TIMEOUT)),
             connection: connections.open(peer.ip()),
             connections,
         }
@@ -101,7 +101,7 @@ impl TimedStream {
             return Poll::Ready(Err(io::ErrorKind::ConnectionAborted.into()));
         }
         if self.connection.take_completed() {
-            self.until.as_mut().reset(Instant::now() + IDLE);
+            self.until.as_mut().reset(Instant::now() + IDLE_TIMEOUT);
         }
         match self.until.as_mut().poll(context) {
             Poll::Ready(()) => Poll::Ready(Err(io::ErrorKind::TimedOut.into())),
@@ -129,7 +129,7 @@ impl AsyncWrite for TimedStream {
     ) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.stream).poll_write(context, bytes);
         if matches!(written, Poll::Ready(Ok(_))) {
-            self.until.as_mut().reset(Instant::now() + IDLE);
+            self.until.as_mut().reset(Instant::now() + IDLE_TIMEOUT);
         }
         self.within(context, written)
     }

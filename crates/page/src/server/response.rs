@@ -11,7 +11,7 @@ use axum::response::{IntoResponse, Response};
 use std::sync::Arc;
 
 /// Largest length of a document name, bytes.
-const LONGEST: usize = 64;
+const MAX_DOCUMENT_NAME: usize = 64;
 /// The page's title until its script has loaded the session.
 const TITLE: &str = "placement";
 
@@ -70,7 +70,7 @@ fn entered<'a>(site: &Site, request: &'a Parts) -> Option<&'a str> {
 /// Whether a text can be a document's name: lower-case letters, digits, `.` and `/` only.
 fn is_name(text: &str) -> bool {
     let plain = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b"./".contains(&b);
-    text.len() <= LONGEST && text.bytes().all(plain) && !text.contains("..") && !text.contains("//")
+    text.len() <= MAX_DOCUMENT_NAME && text.bytes().all(plain) && !text.contains("..") && !text.contains("//")
 }
 
 async fn inside(site: &Site, name: &str, request: &Parts) -> Response {

@@ -1,6 +1,6 @@
 //! Hostile and unusual requests, sent through raw sockets to a real server with short timeouts.
 
-use super::{DocumentStore, LISTENERS, Server};
+use super::{DocumentStore, MAX_EVENT_STREAMS, Server};
 use crate::Documents;
 use proptest::prelude::*;
 use std::borrow::Cow;
@@ -402,7 +402,7 @@ fn so_many_may_listen_and_one_that_leaves_makes_room() {
         let status = Answer::read(&mut stream).status;
         (status, stream)
     };
-    let mut pages: Vec<_> = (0..LISTENERS).map(|_| listen()).collect();
+    let mut pages: Vec<_> = (0..MAX_EVENT_STREAMS).map(|_| listen()).collect();
     assert!(pages.iter().all(|(status, _)| *status == 200));
     assert_eq!(listen().0, 503);
     served.works();

@@ -52,9 +52,9 @@ pub(super) fn predict(question: &Question, machine: &str, starts: &Starts) -> an
     let parameters = question.parameters();
     let mut opened = several::open(question, machine)?;
     let machine = opened[0].0.selected.machine.clone();
-    let apart = placements(&machine, &opened)?;
+    let disjoint = placements(&machine, &opened)?;
     for (at, (program, groups)) in opened.iter_mut().enumerate() {
-        program.enter(groups, &apart.all[0][at], &question.limits.start)?;
+        program.enter(groups, &disjoint.all[0][at], &question.limits.start)?;
     }
     let programs: Vec<Program> = opened.into_iter().map(|o| o.0).collect();
     let timelines = programs
@@ -75,17 +75,17 @@ pub(super) fn predict(question: &Question, machine: &str, starts: &Starts) -> an
         },
         policy: &make,
     };
-    let runs = online::Online::new(&machine, &timelines, &apart.all, &limits);
+    let runs = online::Online::new(&machine, &timelines, &disjoint.all, &limits);
     let from = from(&machine, &programs, starts.count);
     Ok(Online {
         starts: *starts,
         seconds_per_gb: parameters.seconds_per_gb,
         repeated: runs.repeated(),
-        possible: apart.possible,
-        fixed: runs.runs(&apart.all, Moves::Nothing, &limits),
+        possible: disjoint.possible,
+        fixed: runs.runs(&disjoint.all, Moves::Nothing, &limits),
         pages: runs.runs(&from, Moves::Pages, &limits),
         threads: runs.runs(&from, Moves::ThreadsAndPages, &limits),
-        placements: apart.all,
+        placements: disjoint.all,
         notes: programs.iter().flat_map(|p| p.notes.clone()).collect(),
         programs: programs.into_iter().map(|p| p.about).collect(),
         from,

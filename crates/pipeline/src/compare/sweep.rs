@@ -9,7 +9,7 @@ use nodewise_simulation::{Moving, Parameters, Prediction, Simulation, simulate_m
 use serde::Serialize;
 
 /// The values that are tried for each parameter, in addition to its chosen value.
-const KNOBS: &[(&str, &[&str])] = &[
+const PARAMETER_VALUES: &[(&str, &[&str])] = &[
     ("threshold", &["1", "1.25", "1.5", "2", "2.5", "3", "4", "6"]),
     ("window", &["0", "1", "2", "4", "8", "16", "32"]),
     ("weight", &["linear", "uniform"]),
@@ -23,8 +23,8 @@ const KNOBS: &[(&str, &[&str])] = &[
 const HALF_LIVES: [u32; 6] = [0, 1, 2, 4, 8, 16];
 const INTERVALS: [u32; 5] = [1, 2, 4, 8, 16];
 const COOLDOWNS: [u32; 5] = [0, 1, 2, 4, 8];
-/// The name in `KNOBS` of the parameter that is written without its name: `mixed:0.9`.
-const BARE: &str = "exclusivity";
+/// The name in `PARAMETER_VALUES` of the parameter that is written without its name: `mixed:0.9`.
+const UNNAMED_PARAMETER: &str = "exclusivity";
 
 /// One parameter value, and the index of its prediction.
 struct Setting {
@@ -74,11 +74,11 @@ pub(super) fn sweep(
             moving: at,
         });
     };
-    for (parameter, chosen) in own(&policy) {
-        let known = KNOBS.iter().find(|k| k.0 == parameter);
+    for (parameter, chosen) in policy_parameters(&policy) {
+        let known = PARAMETER_VALUES.iter().find(|k| k.0 == parameter);
         for (value, is_chosen) in known
             .iter()
-            .flat_map(|k| with(k.1.iter().map(|v| (*v).to_owned()), &chosen))
+            .flat_map(|k| with_chosen(k.1.iter().map(|v| (*v).to_owned()), &chosen))
         {
             add(
                 known.map_or("", |k| k.0),
@@ -89,8 +89,8 @@ pub(super) fn sweep(
             );
         }
     }
-    for (parameter, values, chosen, change) in common(limits) {
-        for (value, is_chosen) in with(values.iter().map(u32::to_string), &chosen.to_string()) {
+    for (parameter, values, chosen, change) in limit_parameters(limits) {
+        for (value, is_chosen) in with_chosen(values.iter().map(u32::to_string), &chosen.to_string()) {
             let mut changed = limits.clone();
             change(&mut changed, value.parse().expect("written above"));
             add(parameter, &value, is_chosen, &policy, &changed);
@@ -114,9 +114,9 @@ pub(super) fn sweep(
 }
 
 /// A parameter that every policy has: name, values, chosen value, and how to set it.
-type Common = (&'static str, &'static [u32], u32, fn(&mut Limits, u32));
+type LimitParameter = (&'static str, &'static [u32], u32, fn(&mut Limits, u32));
 
-fn common(limits: &Limits) -> [Common; 3] {
+fn limit_parameters(limits: &Limits) -> [LimitParameter; 3] {
     [
         ("half-life", &HALF_LIVES, limits.half_life, |l, v| l.half_life = v),
         ("interval", &INTERVALS, limits.interval, |l, v| l.interval = v),
@@ -125,7 +125,7 @@ fn common(limits: &Limits) -> [Common; 3] {
 }
 
 /// The names and values of a policy's own parameters.
-fn own(policy: &str) -> Vec<(String, String)> {
+fn policy_parameters(policy: &str) -> Vec<(String, String)> {
     let written: Vec<&str> = policy.split(':').skip(2).collect();
     let name = policy.split(':').nth(1).unwrap_or_default();
     let kind = MIGRATION_POLICIES.iter().find(|k| k.name == name);
@@ -136,11 +136,11 @@ fn own(policy: &str) -> Vec<(String, String)> {
     let value = |default: &str| {
         let (key, value) = match default.split_once('=') {
             Some((key, value)) => (key, value),
-            None => (BARE, default),
+            None => (UNNAMED_PARAMETER, default),
         };
         let given = written.iter().find_map(|w| match w.split_once('=') {
             Some((k, v)) => (k == key).then_some(v),
-            None => (key == BARE && w.parse::<f64>().is_ok()).then_some(*w),
+            None => (key == UNNAMED_PARAMETER && w.parse::<f64>().is_ok()).then_some(*w),
         });
         (key.to_owned(), given.unwrap_or(value).to_owned())
     };
@@ -153,18 +153,18 @@ fn own(policy: &str) -> Vec<(String, String)> {
 fn set(policy: &str, parameter: &str, value: &str) -> String {
     let is = |part: &&str| match part.split_once('=') {
         Some((key, _)) => key == parameter,
-        None => parameter == BARE && part.parse::<f64>().is_ok(),
+        None => parameter == UNNAMED_PARAMETER && part.parse::<f64>().is_ok(),
     };
     let mut parts: Vec<String> = policy.split(':').filter(|p| !is(p)).map(str::to_owned).collect();
     parts.push(match parameter {
-        BARE => value.to_owned(),
+        UNNAMED_PARAMETER => value.to_owned(),
         _ => format!("{parameter}={value}"),
     });
     parts.join(":")
 }
 
 /// The values including the chosen one, each with whether it is the chosen one; numbers ascend.
-fn with(values: impl Iterator<Item = String>, chosen: &str) -> Vec<(String, bool)> {
+fn with_chosen(values: impl Iterator<Item = String>, chosen: &str) -> Vec<(String, bool)> {
     let same = |value: &str| match (value.parse::<f64>(), chosen.parse::<f64>()) {
         (Ok(a), Ok(b)) => a == b,
         _ => value == chosen,
@@ -336,19 +336,28 @@ mod tests {
             "balance:out-w:threshold=2"
         );
         assert_eq!(set("balance:out-w", "window", "4"), "balance:out-w:window=4");
-        assert_eq!(set("balance:mixed:0.8", BARE, "0.9"), "balance:mixed:0.9");
+        assert_eq!(
+            set("balance:mixed:0.8", UNNAMED_PARAMETER, "0.9"),
+            "balance:mixed:0.9"
+        );
     }
 
     #[test]
     fn what_is_written_goes_before_defaults() {
-        let threshold = |policy| own(policy).into_iter().find(|o| o.0 == "threshold").unwrap().1;
+        let threshold = |policy| {
+            policy_parameters(policy)
+                .into_iter()
+                .find(|o| o.0 == "threshold")
+                .unwrap()
+                .1
+        };
         assert_eq!(threshold("balance:out-w:threshold=1.7"), "1.7");
         assert_eq!(threshold("balance:out-w"), "2");
     }
 
     #[test]
     fn the_chosen_value_is_always_among_those_tried_and_once() {
-        let values = |chosen| with(["1", "2"].map(str::to_owned).into_iter(), chosen);
+        let values = |chosen| with_chosen(["1", "2"].map(str::to_owned).into_iter(), chosen);
         assert_eq!(values("2.0"), [("1".into(), false), ("2".into(), true)]);
         assert_eq!(
             values("1.5"),

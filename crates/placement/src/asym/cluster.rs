@@ -10,11 +10,11 @@ use std::collections::BTreeMap;
 
 /// Two threads share data if what they share is at least this part of what either shares with its closest partner, so
 /// that a page read by all threads does not join all of them in one cluster.
-const CLOSE: f64 = 0.1;
+const MIN_RELATIVE_SHARING: f64 = 0.1;
 
 /// A thread's accesses to another node count as much traffic from this multiple of the average on: what each node would
 /// get if all accesses of the thread, or the mean over the threads on its node, were spread evenly.
-const MUCH: f64 = 0.5;
+const MIN_RELATIVE_TRAFFIC: f64 = 0.5;
 
 /// Clusters from a page profile: threads of one application that share pages, directly or through other threads.
 /// `traffic[i]` is thread i of the matrix; threads that the matrix lacks share nothing. The caller fills in the
@@ -45,7 +45,7 @@ pub fn clusters_from_sharing(
     }
     let mut groups = DisjointSets::new(traffic.len());
     for (a, b, shared) in pairs {
-        if shared >= CLOSE * f64::max(closest[a], closest[b]) {
+        if shared >= MIN_RELATIVE_SHARING * f64::max(closest[a], closest[b]) {
             groups.join(a, b);
         }
     }
@@ -86,7 +86,7 @@ pub fn clusters_from_counters(
         let (threads, all) = there[&(thread.application, node.index())];
         let usual = row.iter().sum::<f64>().max(all / threads);
         for (to, n) in row.iter().enumerate() {
-            if to != node.index() && *n > 0.0 && *n * row.len() as f64 >= MUCH * usual {
+            if to != node.index() && *n > 0.0 && *n * row.len() as f64 >= MIN_RELATIVE_TRAFFIC * usual {
                 groups.join(index, *key.entry((thread.application, to)).or_insert(index));
             }
         }

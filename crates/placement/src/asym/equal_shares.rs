@@ -9,7 +9,7 @@ use nodewise_machine::{Flow, NodeId};
 
 /// Number of channel look-ups here that take as long as one channel crossing of the max-min fair computation; converts
 /// effort.
-const FASTER: usize = 12;
+const LOOKUPS_PER_CROSSING: usize = 12;
 
 /// Load and share of every channel, updated incrementally as nodes are exchanged.
 pub(super) struct EqualShares<'a> {
@@ -163,6 +163,6 @@ impl<'a> EqualShares<'a> {
 
     /// Cost of one exchange and one evaluation, in channels crossed by flows (the unit of effort).
     pub fn effort(&self) -> usize {
-        10 + self.problem.wide.len() / 2 + self.looked_up / FASTER
+        10 + self.problem.wide.len() / 2 + self.looked_up / LOOKUPS_PER_CROSSING
     }
 }

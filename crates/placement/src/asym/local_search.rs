@@ -34,7 +34,7 @@ const EXACT_ANNEALING: Annealing = Annealing {
 };
 /// An exchange that loses more than this by equal shares, in units of temperature, is rejected without computing the
 /// max-min fair bandwidth.
-const MARGIN: f64 = 3.0;
+const REJECTION_MARGIN: f64 = 3.0;
 
 /// The schedule of a simulated annealing; the temperature falls geometrically.
 struct Annealing {
@@ -202,7 +202,7 @@ impl<'a> LocalSearch<'a> {
             self.equal_shares.exchanged(&state, a, b);
             let then = self.approximate(&state);
             let now = match schedule.exact {
-                true if then < approximate - MARGIN * temperature => f64::NEG_INFINITY,
+                true if then < approximate - REJECTION_MARGIN * temperature => f64::NEG_INFINITY,
                 true => self.value(&state),
                 false => then,
             };

@@ -6,13 +6,13 @@ use super::state::State;
 use crate::formulas::SplitMix;
 use nodewise_machine::{Channels, Flow, NodeId};
 
-/// A candidate exchange is the best of 1 + nodes / `RIVALS` random partners.
-const RIVALS: usize = 8;
+/// A candidate exchange is the best of 1 + nodes / `NODES_PER_CANDIDATE` random partners.
+const NODES_PER_CANDIDATE: usize = 8;
 /// Number of partners that hill climbing tries for a node.
-const PARTNERS: usize = 16;
+const MAX_PARTNERS: usize = 16;
 
-/// A flow's contention-free rate, MB/s: the harmonic sum of its channels' capacities, so that long routes, which take up
-/// more channels, count for less.
+/// A flow's contention-free rate, MB/s: the harmonic sum of its channels' capacities, so that long routes, which take
+/// up more channels, count for less.
 fn solo_rate(channels: &Channels, flow: &Flow) -> f64 {
     let way = channels.way(flow.reader, flow.memory).iter();
     1.0 / way.map(|c| 1.0 / channels.capacity[*c as usize]).sum::<f64>()
@@ -151,7 +151,7 @@ impl<'a> PairwiseSum<'a> {
         let n = state.owner.len();
         let a = random.below(n);
         let s = state.slot(a);
-        let others = (0..1 + n / RIVALS).map(|_| random.below(n));
+        let others = (0..1 + n / NODES_PER_CANDIDATE).map(|_| random.below(n));
         let others =
             others.filter(|b| state.slot(*b) != s && self.weights[s] + self.weights[state.slot(*b)] > 0.0);
         let gains = others.map(|b| (self.gain(state, gains, a, b), b));
@@ -159,7 +159,7 @@ impl<'a> PairwiseSum<'a> {
         Some((a, best.1))
     }
 
-    /// The [`PARTNERS`] nodes to exchange this one with, by descending gain of the pairwise sum.
+    /// The [`MAX_PARTNERS`] nodes to exchange this one with, by descending gain of the pairwise sum.
     pub fn best_partners(&self, state: &State, gains: &[f64], a: usize) -> Vec<usize> {
         let s = state.slot(a);
         let others = (0..state.owner.len()).filter(|b| {
@@ -168,7 +168,7 @@ impl<'a> PairwiseSum<'a> {
         });
         let mut all: Vec<(f64, usize)> = others.map(|b| (self.gain(state, gains, a, b), b)).collect();
         all.sort_unstable_by(|a, b| b.0.total_cmp(&a.0));
-        all.truncate(PARTNERS);
+        all.truncate(MAX_PARTNERS);
         all.into_iter().map(|(_, b)| b).collect()
     }
 }

@@ -5,7 +5,7 @@ use super::{AsymError, Cluster, Place, distinct};
 use nodewise_machine::{Channels, Flow, NodeId};
 
 /// Larger weights would make other clusters vanish in rounding errors.
-const HEAVIEST: f64 = 1e12;
+const MAX_WEIGHT: f64 = 1e12;
 
 /// A set of nodes, as a bit set of their positions among the free nodes.
 pub(super) type Set = u128;
@@ -102,11 +102,11 @@ impl<'a> Problem<'a> {
     }
 
     fn check_weights(&self) -> Result<(), AsymError> {
-        let bad = |c: &&Cluster| !(0.0..=HEAVIEST).contains(&c.weight);
+        let bad = |c: &&Cluster| !(0.0..=MAX_WEIGHT).contains(&c.weight);
         match self.clusters.iter().find(bad) {
             None => Ok(()),
             Some(bad) => Err(AsymError(format!(
-                "a cluster of application {} has the weight {}; weights must be 0 or more, {HEAVIEST:e} at most",
+                "a cluster of application {} has the weight {}; weights must be 0 or more, {MAX_WEIGHT:e} at most",
                 bad.application, bad.weight
             ))),
         }

@@ -149,8 +149,8 @@ proptest! {
             places: p.places.iter().filter(|p| p.len() > 1).cloned().collect(),
         };
         let mut good: Vec<_> = found.good().map(|(p, w)| (narrow(&sorted(&p)), w)).collect();
-        for (placement, told) in found.good() {
-            prop_assert!((objective(&placement) - told).abs() <= 1e-6 * best);
+        for (placement, recomputed) in found.good() {
+            prop_assert!((objective(&placement) - recomputed).abs() <= 1e-6 * best);
         }
         let before = good.len();
         good.sort_by(|a, b| a.0.places.cmp(&b.0.places));
@@ -160,8 +160,8 @@ proptest! {
             let wide = narrow(&sorted(placement));
             prop_assert!(good.iter().any(|(p, _)| *p == wide), "{placement:?} is missing");
         }
-        for (_, told) in &good {
-            prop_assert!(*told >= 0.9 * best * (1.0 - 1e-6));
+        for (_, recomputed) in &good {
+            prop_assert!(*recomputed >= 0.9 * best * (1.0 - 1e-6));
         }
         // The same as if there were too many placements to enumerate.
         let problem = Problem::new(&channels, &places, &clusters).unwrap();
@@ -223,14 +223,14 @@ proptest! {
         let fewest = good.map(|p| p.memory_to_move(&clusters)).min();
         prop_assert!(least.memory_to_move(&clusters) <= fewest.unwrap_or(u64::MAX));
         prop_assert!(objective >= found.good_enough() * (1.0 - 1e-6));
-        let told = weighted_bandwidth(&channels, &clusters, &least);
-        prop_assert!((objective - told).abs() <= 1e-6 * told);
+        let recomputed = weighted_bandwidth(&channels, &clusters, &least);
+        prop_assert!((objective - recomputed).abs() <= 1e-6 * recomputed);
         let problem = Problem::new(&channels, &places, &clusters).unwrap();
         let many = search::found(problem, false, &Options::default());
         for arrangement in &many.kept {
             let (little, objective) = many.little_moved(arrangement);
-            let told = weighted_bandwidth(&channels, &clusters, &little);
-            prop_assert!((objective - told).abs() <= 1e-6 * told);
+            let recomputed = weighted_bandwidth(&channels, &clusters, &little);
+            prop_assert!((objective - recomputed).abs() <= 1e-6 * recomputed);
             prop_assert!(objective >= many.good_enough() * (1.0 - 1e-6));
             let names: Vec<usize> = (0..arrangement.sets.len()).collect();
             let heaviest_first = node_assignment::placement(&many.problem, arrangement, &names);
@@ -390,8 +390,8 @@ fn fixed_clusters_keep_their_nodes_and_their_share_of_links() {
     clusters[0].at = [2, 3].map(NodeId).to_vec();
     let found = search(&channels, &places(8), &clusters, &Options::default()).unwrap();
     assert_eq!(found.best.places[0], clusters[0].at);
-    let told = weighted_bandwidth(&channels, &clusters, &found.best);
-    assert!((found.weighted - told).abs() < 1e-6 * told);
+    let recomputed = weighted_bandwidth(&channels, &clusters, &found.best);
+    assert!((found.weighted - recomputed).abs() < 1e-6 * recomputed);
     let others = found.best.places[1].iter().chain(&found.best.places[2]);
     assert!(others.into_iter().all(|n| ![2, 3].contains(&n.0)));
 }

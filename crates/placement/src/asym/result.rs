@@ -9,7 +9,7 @@ use nodewise_machine::NodeId;
 use std::cmp::Reverse;
 
 /// Up to this number of good placements, all are compared by the memory that they move.
-const COMPARED: f64 = 20_000.0;
+const MAX_COMPARED: f64 = 20_000.0;
 
 /// How many placements exist and how many were evaluated.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -109,7 +109,7 @@ impl SearchResult<'_> {
                 Reverse(objective.to_bits()),
             )
         };
-        let least = if assignment_count(&self.problem.runs()) * self.kept.len() as f64 <= COMPARED {
+        let least = if assignment_count(&self.problem.runs()) * self.kept.len() as f64 <= MAX_COMPARED {
             self.good().min_by_key(cost)
         } else {
             self.kept.iter().map(|a| self.little_moved(a)).min_by_key(cost)
@@ -135,10 +135,11 @@ impl SearchResult<'_> {
         let moving = || clusters.iter().filter(|c| !c.fixed);
         let mut taken: Vec<NodeId> = moving().flat_map(|c| c.at.iter().copied()).collect();
         taken.sort_unstable();
-        let apart = taken.windows(2).all(|w| w[0] != w[1]) && taken.iter().all(|n| nodes.contains(n));
+        let separate = taken.windows(2).all(|w| w[0] != w[1]) && taken.iter().all(|n| nodes.contains(n));
         let placement = NodePlacement::current(clusters);
-        let whole = moving().all(|c| c.at.len() == c.nodes);
+        let complete = moving().all(|c| c.at.len() == c.nodes);
         let objective = super::weighted_bandwidth(channels, clusters, &placement);
-        (apart && whole && objective >= self.good_enough() * (1.0 - 1e-9)).then_some((placement, objective))
+        (separate && complete && objective >= self.good_enough() * (1.0 - 1e-9))
+            .then_some((placement, objective))
     }
 }

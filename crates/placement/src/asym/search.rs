@@ -32,9 +32,9 @@ impl Default for Options {
 }
 
 /// Up to this number of partitions of nodes, all are enumerated (eight nodes have at most 840).
-const FEW: f64 = 2_000.0;
+const MAX_ENUMERATED: f64 = 2_000.0;
 /// Largest number of sets of one size for which branch and bound is tried.
-const MOST_SETS: f64 = 600.0;
+const MAX_SETS: f64 = 600.0;
 
 /// The effort of a decision, such that it takes at most 10 ms on 16 nodes and 100 ms on 64.
 fn decision_effort(nodes: usize) -> usize {
@@ -62,7 +62,7 @@ pub fn search<'a>(
         )));
     }
     let problem = Problem::new(channels, places, clusters)?;
-    let few = problem.partitions() <= FEW;
+    let few = problem.partitions() <= MAX_ENUMERATED;
     Ok(found(problem, few, options))
 }
 
@@ -112,7 +112,7 @@ fn most(problem: &Problem<'_>, options: &Options) -> (Enumerated, f64) {
     let best = known.iter().map(|a| a.weighted).fold(0.0, f64::max);
     known.extend(local_search.near_current(best * options.keep));
     let complete = best >= upper_bound * (1.0 - 1e-9);
-    let mut found = match Enumeration::new(problem, MOST_SETS).filter(|_| !complete) {
+    let mut found = match Enumeration::new(problem, MAX_SETS).filter(|_| !complete) {
         Some(all) => all.run(1.0, known, effort / 16),
         None => Enumerated {
             kept: known,

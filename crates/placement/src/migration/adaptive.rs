@@ -2,7 +2,7 @@
 
 use super::out::{Scan, can_exceed};
 use super::parameters::Parameters;
-use super::{ByHome, HomePolicy, HomeView, Judgement, Made, Out, RemoteOnly, Residents, Window};
+use super::{ByHome, HomePolicy, HomeView, Made, Out, Proposal, RemoteOnly, Residents, Window};
 use nodewise_machine::Machine;
 use nodewise_profile::PageNumber;
 
@@ -20,11 +20,11 @@ pub struct Adaptive {
     most: f64,
 }
 
-const RISE: f64 = 1.25;
-const SINK: f64 = 0.95;
-const TOLERATED: f64 = 0.05;
+const RAISE_FACTOR: f64 = 1.25;
+const LOWER_FACTOR: f64 = 0.95;
+const MAX_RETURNED_SHARE: f64 = 0.05;
 /// Number of intervals after which a page that has not come back counts as sent correctly.
-const REMEMBERED: u64 = 16;
+const RETURN_HORIZON_INTERVALS: u64 = 16;
 
 /// A home's own history.
 pub struct Home {
@@ -89,16 +89,16 @@ impl Home {
             let here = residents.seek(*page);
             // A page that is still here one interval later was held back by the controller, not sent.
             back += usize::from(here && *when < now);
-            !here && when + REMEMBERED > now
+            !here && when + RETURN_HORIZON_INTERVALS > now
         });
         (all > 0).then(|| back as f64 / all as f64)
     }
 
     fn adapt(&mut self, returned: Option<f64>, least: f64, most: f64) {
         let factor = match returned {
-            Some(share) if share > TOLERATED => RISE,
+            Some(share) if share > MAX_RETURNED_SHARE => RAISE_FACTOR,
             Some(share) if share > 0.0 => 1.0,
-            _ => SINK,
+            _ => LOWER_FACTOR,
         };
         self.threshold = (self.threshold * factor).clamp(least, most);
     }
@@ -136,7 +136,7 @@ impl HomePolicy for Adaptive {
     }
 
     #[inline]
-    fn judge(&self, (out, scan): &mut Self::Scan, view: &HomeView<'_, RemoteOnly>, i: usize) -> Judgement {
+    fn judge(&self, (out, scan): &mut Self::Scan, view: &HomeView<'_, RemoteOnly>, i: usize) -> Proposal {
         out.judge(scan, view, i)
     }
 

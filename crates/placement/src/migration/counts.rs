@@ -65,22 +65,22 @@ impl<'a> Counts<'a> {
         nodes.max_by_key(|n| (self.of(*n), *n == self.home, Reverse(*n)))
     }
 
-    /// The reason for a move to a node that needed more than `against` accesses.
-    pub(super) fn reason(&self, to: NodeId, against: f64) -> Reason {
+    /// The reason for a move to a node that needed more than `count_threshold` accesses.
+    pub(super) fn reason(&self, to: NodeId, count_threshold: f64) -> Reason {
         Reason {
             to_count: self.of(to) as f64,
             home_count: Some(self.local() as f64),
-            against,
+            against: count_threshold,
             evidence: self.total() as f64,
             regardless: false,
         }
     }
 
     /// The reason for a move of a shared page to the node where it is spread.
-    pub(super) fn spreading(&self, to: NodeId, against: f64) -> Reason {
+    pub(super) fn spreading(&self, to: NodeId, count_threshold: f64) -> Reason {
         Reason {
             regardless: true,
-            ..self.reason(to, against)
+            ..self.reason(to, count_threshold)
         }
     }
 }

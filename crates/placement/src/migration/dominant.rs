@@ -34,9 +34,9 @@ impl WholePolicy for Dominant {
     fn decide(&mut self, observed: &dyn Observed, go: &mut Propose<'_>) {
         each_page(observed, |index, counts| {
             let to = counts.dominant();
-            let against = counts.local() as f64 * (1.0 + self.hysteresis);
-            if to != counts.home() && counts.of(to) as f64 > against {
-                go(index, to, counts.reason(to, against));
+            let count_threshold = counts.local() as f64 * (1.0 + self.hysteresis);
+            if to != counts.home() && counts.of(to) as f64 > count_threshold {
+                go(index, to, counts.reason(to, count_threshold));
             }
         });
     }

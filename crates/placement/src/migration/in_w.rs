@@ -62,7 +62,7 @@ pub(super) fn make(p: &mut Parameters<'_>, _: &Machine) -> Made {
 pub struct Relative {
     /// Accesses to each page, with those to its neighbours.
     counts: Vec<f64>,
-    against: f64,
+    count_threshold: f64,
     scale: f64,
 }
 
@@ -91,7 +91,7 @@ impl AccessorPolicy for InW {
         let average = counts.iter().sum::<f64>() / view.remote_pages().max(1) as f64;
         Relative {
             counts,
-            against: self.threshold * average,
+            count_threshold: self.threshold * average,
             scale: self.window.scale(),
         }
     }
@@ -101,10 +101,10 @@ impl AccessorPolicy for InW {
         let reason = Reason {
             to_count,
             home_count: None,
-            against: relative.against,
+            against: relative.count_threshold,
             evidence: to_count,
             regardless: false,
         };
-        (to_count > relative.against).then(|| reason.per(relative.scale))
+        (to_count > relative.count_threshold).then(|| reason.per(relative.scale))
     }
 }

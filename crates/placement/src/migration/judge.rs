@@ -4,7 +4,7 @@ use super::{Number, Reason};
 use nodewise_machine::NodeId;
 
 /// The target node and the reason; `None`: the page stays.
-pub type Judgement = Option<(NodeId, Reason)>;
+pub type Proposal = Option<(NodeId, Reason)>;
 
 /// The sum and the largest of some counts, computed in parallel lanes; exact, as counts are whole numbers.
 #[inline]
@@ -45,7 +45,7 @@ fn node_with<N: Number>(counts: &[N], count: N, home: NodeId) -> Option<NodeId> 
 /// must be 0.
 #[inline]
 #[must_use]
-pub fn against_remote<N: Number>(home: NodeId, counts: &[N], threshold: f64) -> Judgement {
+pub fn against_remote<N: Number>(home: NodeId, counts: &[N], threshold: f64) -> Proposal {
     let (all, most) = sum_and_most(counts);
     let (evidence, to_count) = (all.get(), most.get());
     let remote = (counts.len() - 1) as f64;
@@ -70,18 +70,18 @@ pub fn against_remote<N: Number>(home: NodeId, counts: &[N], threshold: f64) -> 
 /// latter average is over pages. A page that one remote node uses rarely does not move, even if no other node uses it.
 #[inline]
 #[must_use]
-pub fn against_all<N: Number>(home: NodeId, counts: &[N], constant: f64) -> Judgement {
+pub fn against_all<N: Number>(home: NodeId, counts: &[N], constant: f64) -> Proposal {
     let (all, most) = sum_and_most(counts);
     let (evidence, to_count) = (all.get(), most.get());
-    let against = evidence / (counts.len() - 1) as f64 + constant;
+    let count_threshold = evidence / (counts.len() - 1) as f64 + constant;
     let reason = Reason {
         to_count,
         home_count: None,
-        against,
+        against: count_threshold,
         evidence,
         regardless: false,
     };
-    let to = (to_count > against).then(|| node_with(counts, most, home));
+    let to = (to_count > count_threshold).then(|| node_with(counts, most, home));
     to.flatten().map(|to| (to, reason))
 }
 
@@ -90,24 +90,24 @@ pub fn against_all<N: Number>(home: NodeId, counts: &[N], constant: f64) -> Judg
 /// references").
 #[inline]
 #[must_use]
-pub fn against_local<N: Number>(home: NodeId, counts: &[N], threshold: f64) -> Judgement {
+pub fn against_local<N: Number>(home: NodeId, counts: &[N], threshold: f64) -> Proposal {
     let (all, most) = sum_and_most(counts);
     let home_count = counts[home.index()].get();
-    let against = threshold * home_count;
-    if most.get() <= against {
+    let count_threshold = threshold * home_count;
+    if most.get() <= count_threshold {
         return None;
     }
     let (before, after) = (&counts[..home.index()], &counts[home.index() + 1..]);
     let (below, above) = (sum_and_most(before).1, sum_and_most(after).1);
     let most = if above > below { above } else { below };
     let to_count = most.get();
-    if to_count <= against {
+    if to_count <= count_threshold {
         return None;
     }
     let reason = Reason {
         to_count,
         home_count: Some(home_count),
-        against,
+        against: count_threshold,
         evidence: all.get(),
         regardless: false,
     };

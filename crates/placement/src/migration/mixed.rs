@@ -98,10 +98,10 @@ impl WholePolicy for Mixed {
                 load[to.index()] += total;
             }
             if to != home {
-                let against = self.min_exclusivity * total as f64;
+                let count_threshold = self.min_exclusivity * total as f64;
                 let reason = match exclusive {
-                    Some(_) => counts.reason(to, against),
-                    None => counts.spreading(to, against),
+                    Some(_) => counts.reason(to, count_threshold),
+                    None => counts.spreading(to, count_threshold),
                 };
                 go(index, to, reason);
             }

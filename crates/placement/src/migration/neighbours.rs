@@ -39,7 +39,7 @@ pub struct Window {
 }
 
 /// Largest radius: a wider window would cover whole arrays, and needs memory for a row of counts per page.
-const WIDEST: u64 = 4096;
+const MAX_RADIUS: u64 = 4096;
 
 impl Window {
     /// A window without neighbours.
@@ -51,9 +51,9 @@ impl Window {
     /// `window=8:weight=linear`: with pages dealt to four nodes in turn, eight pages to each side contain two
     /// neighbours on the same node; the furthest page has a weight of one ninth.
     pub(super) fn of(parameters: &mut Parameters<'_>) -> Result<Self, PolicyError> {
-        let wide = format!("a number of pages from 0 to {WIDEST}");
+        let wide = format!("a number of pages from 0 to {MAX_RADIUS}");
         Ok(Self {
-            radius: parameters.take("window", 8, |r| *r <= WIDEST, wide)?,
+            radius: parameters.take("window", 8, |r| *r <= MAX_RADIUS, wide)?,
             weight: parameters.take("weight", Weight::Linear, |_| true, "`linear` or `uniform`")?,
         })
     }

@@ -4,7 +4,7 @@
 use super::neighbours::Sweep;
 use super::parameters::Parameters;
 use super::{
-    ByHome, HomePolicy, HomeView, Judgement, Made, Number, RemoteOnly, Residents, Visibility, Window,
+    ByHome, HomePolicy, HomeView, Made, Number, Proposal, RemoteOnly, Residents, Visibility, Window,
     WithLocal, against_all, against_local, against_remote,
 };
 use crate::PolicyError;
@@ -62,19 +62,19 @@ impl<S> Out<S> {
 /// The value that a home compares the largest remote count with; it depends on what the home sees.
 pub trait Compares: Visibility {
     /// Whether a page with these (weighted) counts should leave.
-    fn judge<N: Number>(home: NodeId, counts: &[N], threshold: f64) -> Judgement;
+    fn judge<N: Number>(home: NodeId, counts: &[N], threshold: f64) -> Proposal;
 }
 
 impl Compares for RemoteOnly {
     #[inline]
-    fn judge<N: Number>(home: NodeId, counts: &[N], threshold: f64) -> Judgement {
+    fn judge<N: Number>(home: NodeId, counts: &[N], threshold: f64) -> Proposal {
         against_remote(home, counts, threshold)
     }
 }
 
 impl Compares for WithLocal {
     #[inline]
-    fn judge<N: Number>(home: NodeId, counts: &[N], threshold: f64) -> Judgement {
+    fn judge<N: Number>(home: NodeId, counts: &[N], threshold: f64) -> Proposal {
         against_local(home, counts, threshold)
     }
 }
@@ -108,7 +108,7 @@ impl<S: Compares> HomePolicy for Out<S> {
     }
 
     #[inline]
-    fn judge(&self, scan: &mut Scan, view: &HomeView<'_, S>, i: usize) -> Judgement {
+    fn judge(&self, scan: &mut Scan, view: &HomeView<'_, S>, i: usize) -> Proposal {
         match scan {
             Scan::Quick(steps) => self.step(steps, view, i),
             Scan::Long(steps) => self.step(steps, view, i),
@@ -118,7 +118,7 @@ impl<S: Compares> HomePolicy for Out<S> {
 
 impl<S: Compares> Out<S> {
     #[inline]
-    fn step<N: Number>(&self, steps: &mut Steps<N>, view: &HomeView<'_, S>, i: usize) -> Judgement {
+    fn step<N: Number>(&self, steps: &mut Steps<N>, view: &HomeView<'_, S>, i: usize) -> Proposal {
         let Steps {
             sweeps,
             sums,

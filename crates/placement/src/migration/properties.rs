@@ -183,13 +183,13 @@ proptest! {
     }
 
     #[test]
-    fn pages_judged_in_stretches_are_judged_as_all_at_once(pages in any_pages(), stretch in 1usize..20, radius in 0u64..40) {
+    fn pages_judged_in_stretches_are_judged_as_all_at_once(pages in any_pages(), chunk_pages in 1usize..20, radius in 0u64..40) {
         let window = Window { radius, weight: Weight::Linear };
         let (mut whole, mut parts) = (
             ByHome::new(String::new(), Adaptive::new(window, 2.0, 1.25, 2.85)),
             ByHome::new(String::new(), Adaptive::new(window, 2.0, 1.25, 2.85)),
         );
-        parts.stretch = stretch;
+        parts.chunk_pages = chunk_pages;
         let mut pages = pages;
         for _ in 0..3 {
             let moves = whole.decide(&pages);

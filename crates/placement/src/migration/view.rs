@@ -5,7 +5,7 @@
 
 use super::number::bits;
 use super::rows::{Rows, blocks};
-use super::{Judgement, MigrationPolicy, Move, Number, Observed, Reason};
+use super::{MigrationPolicy, Move, Number, Observed, Proposal, Reason};
 use nodewise_machine::NodeId;
 use nodewise_profile::PageNumber;
 use rayon::prelude::*;
@@ -47,7 +47,7 @@ pub struct HomeView<'a, S> {
     rows: &'a Rows,
     shift: u32,
     bits: u32,
-    sight: PhantomData<S>,
+    visibility: PhantomData<S>,
 }
 
 impl<S: Visibility> HomeView<'_, S> {
@@ -187,7 +187,7 @@ pub trait HomePolicy: Send + Sync {
     fn scan(&self, home: &Self::Home, view: &HomeView<'_, Self::Visibility>) -> Self::Scan;
 
     /// Whether page `i` should leave; called once for each page of the view, in ascending order.
-    fn judge(&self, scan: &mut Self::Scan, view: &HomeView<'_, Self::Visibility>, i: usize) -> Judgement;
+    fn judge(&self, scan: &mut Self::Scan, view: &HomeView<'_, Self::Visibility>, i: usize) -> Proposal;
 
     /// Called for each page that is proposed to leave this home, in ascending order.
     fn sends(&self, _home: &mut Self::Home, _page: PageNumber) {}
@@ -277,7 +277,7 @@ pub struct ByHome<P: HomePolicy> {
     policy: P,
     homes: Vec<P::Home>,
     /// Number of pages that are judged in one piece.
-    pub(super) stretch: usize,
+    pub(super) chunk_pages: usize,
 }
 
 impl<P: HomePolicy> ByHome<P> {
@@ -286,7 +286,7 @@ impl<P: HomePolicy> ByHome<P> {
     pub fn new(name: String, policy: P) -> Self {
         Self {
             name,
-            stretch: STRETCH.max(4 * policy.reach()),
+            chunk_pages: CHUNK_PAGES.max(4 * policy.reach()),
             policy,
             homes: Vec::new(),
         }
@@ -345,7 +345,7 @@ fn proposal(rows: &Rows, i: usize, to: NodeId, reason: Reason) -> Move {
 }
 
 /// Number of pages that are judged in one piece; fewer are not worth another thread.
-const STRETCH: usize = 1 << 11;
+const CHUNK_PAGES: usize = 1 << 11;
 
 impl<P: HomePolicy> MigrationPolicy for ByHome<P> {
     fn name(&self) -> String {
@@ -365,7 +365,7 @@ impl<P: HomePolicy> MigrationPolicy for ByHome<P> {
             };
             self.policy.begin(home, &mut residents);
         }
-        let moves = by_stretches(observed.len(), self.stretch, |pages, worker| {
+        let moves = in_chunks(observed.len(), self.chunk_pages, |pages, worker| {
             self.judge(observed, pages, worker);
         });
         for each in &moves {
@@ -394,7 +394,7 @@ impl<P: HomePolicy> ByHome<P> {
                 rows,
                 shift: observed.page_shift(),
                 bits,
-                sight: PhantomData,
+                visibility: PhantomData,
             };
             let scan = self.policy.scan(&self.homes[home], &view);
             (view, scan, 0)
@@ -402,9 +402,9 @@ impl<P: HomePolicy> ByHome<P> {
         let mut walks: Vec<_> = (0..by_home.len()).map(scan).collect();
         for (i, home) in rows.homes[..pages.end - rows.start].iter().enumerate() {
             let (view, scan, next) = &mut walks[home.index()];
-            let judgement = self.policy.judge(scan, view, *next);
+            let proposed = self.policy.judge(scan, view, *next);
             *next += 1;
-            if let Some((to, reason)) = judgement.filter(|_| rows.start + i >= pages.start) {
+            if let Some((to, reason)) = proposed.filter(|_| rows.start + i >= pages.start) {
                 moves.push(proposal(rows, i, to, reason));
             }
         }
@@ -420,21 +420,21 @@ struct Worker {
 }
 
 /// Calls `each` for consecutive pieces of `size` pages, in parallel if there are several CPUs, and collects the moves.
-fn by_stretches(pages: usize, size: usize, each: impl Fn(Range<usize>, &mut Worker) + Sync) -> Vec<Move> {
-    let stretches = pages.div_ceil(size);
+fn in_chunks(pages: usize, size: usize, each: impl Fn(Range<usize>, &mut Worker) + Sync) -> Vec<Move> {
+    let chunks = pages.div_ceil(size);
     let part = |i: usize| i * size..((i + 1) * size).min(pages);
-    if stretches == 1 || rayon::current_num_threads() == 1 {
+    if chunks == 1 || rayon::current_num_threads() == 1 {
         let mut worker = Worker::default();
-        (0..stretches).for_each(|i| each(part(i), &mut worker));
+        (0..chunks).for_each(|i| each(part(i), &mut worker));
         return worker.moves;
     }
-    let most = STRETCHES_PER_WORKER * rayon::current_num_threads();
-    let mut hands: Vec<Worker> = (0..stretches.min(most)).map(|_| Worker::default()).collect();
+    let most = CHUNKS_PER_WORKER * rayon::current_num_threads();
+    let mut workers: Vec<Worker> = (0..chunks.min(most)).map(|_| Worker::default()).collect();
     let mut moves = Vec::new();
-    for done in (0..stretches).step_by(most) {
-        let busy = hands.par_iter_mut().take(stretches - done).enumerate();
+    for done in (0..chunks).step_by(most) {
+        let busy = workers.par_iter_mut().take(chunks - done).enumerate();
         busy.for_each(|(i, worker)| each(part(done + i), worker));
-        hands
+        workers
             .iter_mut()
             .for_each(|worker| moves.append(&mut worker.moves));
     }
@@ -442,7 +442,7 @@ fn by_stretches(pages: usize, size: usize, each: impl Fn(Range<usize>, &mut Work
 }
 
 /// Number of pieces per worker between two collections of moves.
-const STRETCHES_PER_WORKER: usize = 4;
+const CHUNKS_PER_WORKER: usize = 4;
 
 /// Lists the indices of each home's pages.
 fn list_by_home(rows: &Rows, by_home: &mut Vec<Vec<u32>>) {
@@ -468,15 +468,15 @@ impl<P: AccessorPolicy> MigrationPolicy for ByAccessor<P> {
             shift: observed.page_shift(),
         };
         let views: Vec<AccessorView<'_>> = (0..cells.len()).map(view).collect();
-        let begun = views.par_iter().map(|v| (v, self.policy.begin(v), 0));
-        let mut begun: Vec<_> = begun.collect();
-        let (mut moves, mut wanted) = (Vec::new(), Vec::new());
+        let accessors = views.par_iter().map(|v| (v, self.policy.begin(v), 0));
+        let mut accessors: Vec<_> = accessors.collect();
+        let (mut moves, mut proposals) = (Vec::new(), Vec::new());
         blocks(observed, |rows| {
-            wanted.clear();
-            wanted.resize(rows.len(), None);
-            for (view, accessor, next) in &mut begun {
+            proposals.clear();
+            proposals.resize(rows.len(), None);
+            for (view, accessor, next) in &mut accessors {
                 while let Some(cell) = view.cells.get(*next).filter(|c| (c.index as usize) < rows.end()) {
-                    let first = &mut wanted[cell.index as usize - rows.start];
+                    let first = &mut proposals[cell.index as usize - rows.start];
                     if first.is_none() {
                         *first = self
                             .policy
@@ -486,7 +486,10 @@ impl<P: AccessorPolicy> MigrationPolicy for ByAccessor<P> {
                     *next += 1;
                 }
             }
-            let taken = wanted.iter().enumerate().filter_map(|(i, w)| w.map(|w| (i, w)));
+            let taken = proposals
+                .iter()
+                .enumerate()
+                .filter_map(|(i, w)| w.map(|w| (i, w)));
             moves.extend(taken.map(|(i, (to, why))| proposal(rows, i, to, why)));
         });
         if let Some(fixed) = &mut self.fixed {

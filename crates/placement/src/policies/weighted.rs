@@ -10,7 +10,7 @@ use nodewise_machine::{Machine, NodeId};
 pub struct Weighted;
 
 /// The approximate sum of all weights; a larger sum is more precise, but evens out later.
-const ROUND: f64 = 32.0;
+const WEIGHT_SUM: f64 = 32.0;
 
 /// The weight of each node.
 #[must_use]
@@ -18,7 +18,7 @@ pub fn weights(machine: &Machine) -> Vec<u32> {
     let total: f64 = machine.nodes.iter().map(|n| n.bandwidth).sum();
     let weight = |bandwidth: f64| {
         if total > 0.0 {
-            (ROUND * bandwidth / total).round().max(1.0) as u32
+            (WEIGHT_SUM * bandwidth / total).round().max(1.0) as u32
         } else {
             1
         }

@@ -18,14 +18,14 @@ pub(super) struct Scene<'a> {
 }
 
 /// Number of samples for scoring: enough to distinguish two distributions, few enough to try hundreds.
-const SCORED: usize = 1 << 12;
+const MAX_SCORED_SAMPLES: usize = 1 << 12;
 /// How many numbers of repetitions to try around the estimate.
-const REPEATS: u32 = 200;
+const REPEATS_TO_TRY: u32 = 200;
 
 /// How much a simpler distribution may score below the best.
-const NEARLY: f64 = 0.01;
+const SIMPLICITY_BONUS: f64 = 0.01;
 /// How much more blocks by thread may score below, where few pages lie between block borders.
-const AT_BORDERS: f64 = 0.1;
+const BLOCK_ORDER_BONUS: f64 = 0.1;
 
 /// Distributions worth trying for one object, in ascending complexity.
 pub(super) fn candidates(piece: &Piece<'_>, scene: &Scene<'_>) -> Vec<Distribution> {
@@ -112,8 +112,8 @@ fn repeated(piece: &Piece<'_>, scene: &Scene<'_>) -> Option<Distribution> {
     let per_part = changes(&cyclic).max(1);
     let estimate = (changes(&homes) + 1).div_ceil(per_part) as u32;
     let most = (piece.object.pages / per_part as u64).min(u64::from(u32::MAX)) as u32;
-    let reach = (estimate / 4).clamp(2, REPEATS / 2);
-    let thin = piece.thinned(SCORED);
+    let reach = (estimate / 4).clamp(2, REPEATS_TO_TRY / 2);
+    let thin = piece.thinned(MAX_SCORED_SAMPLES);
     let tried = estimate.saturating_sub(reach).max(2)..=estimate.saturating_add(reach).min(most);
     let candidates = tried.map(|repeat| Distribution::ByThread { repeat });
     candidates.rev().max_by_key(|d| thin.agreement(d, scene.threads))
@@ -154,7 +154,7 @@ pub(super) fn simplest(
     candidates: Vec<Distribution>,
     scene: &Scene<'_>,
 ) -> Distribution {
-    let thin: Vec<Piece<'_>> = pieces.iter().map(|p| p.thinned(SCORED)).collect();
+    let thin: Vec<Piece<'_>> = pieces.iter().map(|p| p.thinned(MAX_SCORED_SAMPLES)).collect();
     let total = thin.iter().map(|p| p.accesses).sum::<u64>().max(1) as f64;
     let pages: u64 = pieces.iter().map(|p| p.object.pages).sum();
     let score =
@@ -166,8 +166,9 @@ pub(super) fn simplest(
         .map(|(d, s)| s - handicap(d))
         .fold(0.0, f64::max);
     let borders = |d: &Distribution| (borders(d, scene) * pieces.len()) as f64 / pages.max(1) as f64;
-    let enough =
-        |(d, score): &(Distribution, f64)| score - handicap(d) >= best - NEARLY - borders(d).min(AT_BORDERS);
+    let enough = |(d, score): &(Distribution, f64)| {
+        score - handicap(d) >= best - SIMPLICITY_BONUS - borders(d).min(BLOCK_ORDER_BONUS)
+    };
     candidates
         .into_iter()
         .zip(scores)

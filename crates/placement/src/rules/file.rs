@@ -7,9 +7,9 @@ use nodewise_profile::{BASE_PAGE_SIZE, ObjectKind};
 use serde::Deserialize;
 use std::fmt::Write as _;
 
-const FORMAT: i64 = 1;
-const MOST_NODES: u32 = 4096;
-const LONGEST_LINE: usize = 100;
+const FORMAT_VERSION: i64 = 1;
+const MAX_NODES: u32 = 4096;
+const MAX_LINE_LENGTH: usize = 100;
 
 /// A placement that could not be read: one line, what and where.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
@@ -97,10 +97,10 @@ impl Placement {
             .parse()
             .map_err(|e: toml::de::Error| PlacementError(describe(text, &e)))?;
         match table.get("format").and_then(toml::Value::as_integer) {
-            Some(FORMAT) => {}
+            Some(FORMAT_VERSION) => {}
             Some(other) => {
                 return refuse(format!(
-                    "map format {other} is not known here (known: {FORMAT}); update nodewise"
+                    "map format {other} is not known here (known: {FORMAT_VERSION}); update nodewise"
                 ));
             }
             None => return refuse("not a map: `format = 1` is missing"),
@@ -134,7 +134,7 @@ impl Placement {
             out,
             "# objects without a rule follow `default`. Apply with: nodewise run --policy map:FILE -- CMD"
         )?;
-        writeln!(out, "format = {FORMAT}")?;
+        writeln!(out, "format = {FORMAT_VERSION}")?;
         writeln!(out, "policy = {}", quoted(&self.policy))?;
         writeln!(out, "machine = {}", quoted(&self.machine))?;
         writeln!(out, "nodes = {}", self.nodes)?;
@@ -267,7 +267,7 @@ fn written_runs(runs: &[Run]) -> String {
         }
         .expect("strings take any text");
         line += text.len() - start;
-        if line >= LONGEST_LINE {
+        if line >= MAX_LINE_LENGTH {
             text.pop();
             text.push('\n');
             line = 0;
@@ -298,8 +298,8 @@ fn describe(text: &str, error: &toml::de::Error) -> String {
 
 impl FileForm {
     fn check(self) -> Result<Placement, PlacementError> {
-        if self.nodes == 0 || self.nodes > MOST_NODES {
-            return refuse(format!("nodes = {}: must be 1 to {MOST_NODES}", self.nodes));
+        if self.nodes == 0 || self.nodes > MAX_NODES {
+            return refuse(format!("nodes = {}: must be 1 to {MAX_NODES}", self.nodes));
         }
         if !self.page_size.is_power_of_two() || self.page_size < BASE_PAGE_SIZE {
             return refuse(format!(

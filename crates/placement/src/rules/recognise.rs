@@ -30,10 +30,10 @@ impl Recognised {
 
 /// Largest number of objects of one site with rules of their own. With more, a map would not be readable, and the
 /// site's common rule is used.
-const OWN_RULES: usize = 64;
+const MAX_OWN_RULES: usize = 64;
 
 /// An object gets its own rule if the site's common rule would misplace more than this share of its accesses.
-const OWN_GAIN: f64 = 0.05;
+const MIN_OWN_RULE_GAIN: f64 = 0.05;
 
 /// The rules that express a mapping: for each object the simplest distribution, with explicit runs for pages that it
 /// misplaces, and one rule for all objects of a site where that suffices.
@@ -134,7 +134,7 @@ fn group_rules(group: &Group<'_>, scene: &Scene<'_>, total: u64) -> Vec<(Rule, S
     let mut rules: Vec<_> = pieces
         .iter()
         .filter_map(|p| Some((own(p)?, *p)))
-        .take(OWN_RULES)
+        .take(MAX_OWN_RULES)
         .collect();
     // An object that grew was recorded in each of its sizes, and a run cannot distinguish them: the most used size
     // comes first.
@@ -228,7 +228,7 @@ fn own_rule(
     }
     let best = simplest(&[piece], candidates(piece, scene), scene);
     let gain = piece.agreement(&best, scene.threads).saturating_sub(agreed) as f64;
-    let distribution = if gain > OWN_GAIN * piece.accesses as f64 {
+    let distribution = if gain > MIN_OWN_RULE_GAIN * piece.accesses as f64 {
         best
     } else {
         common.clone()

@@ -20,15 +20,15 @@ use initial::initial;
 use refine::refine;
 
 /// Graphs with fewer vertices per part are partitioned directly.
-const COARSEST: usize = 12;
+const MIN_VERTICES_PER_PART: usize = 12;
 /// Limit on the work of all tries together, about 50 ms. A try costs four units per edge and one per vertex and part.
-const WORK: usize = 220_000;
+const MAX_WORK: usize = 220_000;
 /// Largest number of tries.
-const TRIES: usize = 10;
+const MAX_TRIES: usize = 10;
 /// If vertices have more neighbours than this on average, a coarser graph gives no new information.
-const DENSE: usize = 128;
+const MAX_MEAN_DEGREE: usize = 128;
 /// Number of initial partitions of the coarsest graph.
-const BEGINNINGS: u64 = 6;
+const INITIAL_PARTITIONS: u64 = 6;
 
 /// The part of each thread; each part gets exactly its size. Deterministic; never more expensive than blocks.
 ///
@@ -44,12 +44,12 @@ pub fn partition(graph: &SharingGraph, parts: &Parts) -> Vec<u32> {
     }
     let mut best = Best::new(graph, parts, blocks.clone());
     best.take(refine(graph, parts, blocks));
-    let tries = WORK / (4 * graph.edge_count() + graph.len() * parts.count());
-    if tries == 0 && graph.edge_count() > DENSE * graph.len() {
+    let tries = MAX_WORK / (4 * graph.edge_count() + graph.len() * parts.count());
+    if tries == 0 && graph.edge_count() > MAX_MEAN_DEGREE * graph.len() {
         best.take(refine(graph, parts, initial(graph, parts, 0)));
         return best.places;
     }
-    for seed in 0..tries.clamp(1, TRIES) as u64 {
+    for seed in 0..tries.clamp(1, MAX_TRIES) as u64 {
         let mut halves = vec![0; graph.len()];
         let all: Vec<u32> = (0..graph.len() as u32).collect();
         bisect(graph, &all, &parts.sizes, 0, seed, &mut halves);
@@ -111,21 +111,27 @@ fn multilevel(graph: &SharingGraph, parts: &Parts, seed: u64, start: Option<&[u3
     let mut places = start.map(<[u32]>::to_vec);
     loop {
         let here = levels.last().map_or(graph, |l| &l.graph);
-        if here.len() <= COARSEST * parts.count() {
+        if here.len() <= MIN_VERTICES_PER_PART * parts.count() {
             break;
         }
         let next = coarsen(here, parts, seed, places.as_deref());
         if next.graph.len() * 20 > here.len() * 19 {
             break;
         }
-        places = places.map(|p| next.taken_along(&p));
+        places = places.map(|p| next.project_to_coarser(&p));
         levels.push(next);
     }
     let smallest = levels.last().map_or(graph, |l| &l.graph);
     let mut places = match places {
         Some(places) => refine(smallest, parts, places),
-        None => (0..BEGINNINGS)
-            .map(|b| refine(smallest, parts, initial(smallest, parts, seed * BEGINNINGS + b)))
+        None => (0..INITIAL_PARTITIONS)
+            .map(|b| {
+                refine(
+                    smallest,
+                    parts,
+                    initial(smallest, parts, seed * INITIAL_PARTITIONS + b),
+                )
+            })
             .min_by(|a, b| parts.cost(smallest, a).total_cmp(&parts.cost(smallest, b)))
             .unwrap_or_default(),
     };
@@ -135,7 +141,7 @@ fn multilevel(graph: &SharingGraph, parts: &Parts, seed: u64, start: Option<&[u3
         } else {
             &levels[level - 1].graph
         };
-        places = refine(finer, parts, levels[level].brought_back(&places));
+        places = refine(finer, parts, levels[level].project_to_finer(&places));
     }
     places
 }

@@ -8,7 +8,7 @@ use nodewise_profile::Profile;
 
 /// The saving for which the order of threads is given up. Threads with adjacent numbers are adjacent in blocks, and
 /// rules by thread transfer to other thread counts only while that holds.
-const WORTH_IT: f64 = 0.05;
+const MIN_SAVING: f64 = 0.05;
 
 /// The CPU of each thread number. Nodes take equal shares of the threads. [`partition`] looks for the cheapest
 /// partition (communication × latency), which is used unless plain blocks cost nearly as little.
@@ -23,7 +23,7 @@ pub fn sharing_aware(profile: &Profile, histogram: &Histogram, machine: &Machine
 /// The part of each thread: by the best partition found, or in blocks if those cost nearly as little.
 pub(super) fn dealt(graph: &SharingGraph, parts: &Parts) -> Vec<u32> {
     let (best, blocks) = (partition(graph, parts), parts.blocks());
-    let worth_it = parts.cost(graph, &best) < parts.cost(graph, &blocks) * (1.0 - WORTH_IT);
+    let worth_it = parts.cost(graph, &best) < parts.cost(graph, &blocks) * (1.0 - MIN_SAVING);
     if worth_it { best } else { blocks }
 }
 

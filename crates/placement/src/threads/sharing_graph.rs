@@ -5,16 +5,16 @@ use nodewise_analysis::{Entry, Histogram};
 use nodewise_profile::PageNumber;
 
 /// A page with at most this many threads joins each pair of them.
-const PAIRED: usize = 64;
+const MAX_PAIRED_THREADS: usize = 64;
 
 /// A page with more threads joins each of them with this many others.
-const JOINED: usize = 16;
+const PARTNERS_PER_THREAD: usize = 16;
 
 /// Largest number of pairs waiting to be merged; 16 bytes each.
-const WAITING: usize = 1 << 22;
+const MAX_WAITING_PAIRS: usize = 1 << 22;
 
 /// Up to this number of threads, sums are kept in a matrix.
-const MATRIX: usize = 1024;
+const MAX_MATRIX_THREADS: usize = 1024;
 
 /// An undirected graph of threads, with the amount that each pair shares.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -46,7 +46,7 @@ impl SharingGraph {
     pub fn of(histogram: &Histogram, numbers: &[u32]) -> Self {
         let threads = numbers.iter().max().map_or(0, |n| *n as usize + 1);
         let pages = histogram.iter().map(|page| (page.page, page.entries));
-        if threads <= MATRIX {
+        if threads <= MAX_MATRIX_THREADS {
             return Self::from_matrix(threads, pages, numbers);
         }
         let mut sums = Sums::default();
@@ -161,7 +161,7 @@ impl SharingGraph {
     /// What each pair shares, `[v * vertices + u]`, if there are few vertices and most pairs share something.
     pub(super) fn matrix(&self) -> Option<Vec<f64>> {
         let count = self.len();
-        (count <= MATRIX && self.edges.len() * 2 > count * count).then(|| {
+        (count <= MAX_MATRIX_THREADS && self.edges.len() * 2 > count * count).then(|| {
             let mut cells = vec![0.0; count * count];
             for (v, row) in cells.chunks_exact_mut(count).enumerate() {
                 self.neighbours(v).iter().for_each(|(u, w)| row[*u as usize] = *w);
@@ -189,7 +189,7 @@ impl SharingGraph {
 /// Calls `add` with pairs of threads of a page and what they share.
 fn join(page: PageNumber, entries: &[Entry], add: &mut impl FnMut(usize, usize, f64)) {
     let common = |a: &Entry, b: &Entry| a.accesses().min(b.accesses()) as f64;
-    if entries.len() <= PAIRED {
+    if entries.len() <= MAX_PAIRED_THREADS {
         for (i, a) in entries.iter().enumerate() {
             for b in &entries[i + 1..] {
                 add(a.thread.index(), b.thread.index(), common(a, b));
@@ -198,7 +198,7 @@ fn join(page: PageNumber, entries: &[Entry], add: &mut impl FnMut(usize, usize, 
         return;
     }
     let count = entries.len();
-    let weight = (count - 1) as f64 / JOINED as f64;
+    let weight = (count - 1) as f64 / PARTNERS_PER_THREAD as f64;
     let steps = steps(page, count);
     for (i, a) in entries.iter().enumerate() {
         for step in &steps {
@@ -213,7 +213,7 @@ fn steps(page: PageNumber, count: usize) -> Vec<usize> {
     let half = (count - 1) / 2;
     let mut steps = vec![1];
     let mut draw = page.0;
-    while steps.len() < JOINED / 2 {
+    while steps.len() < PARTNERS_PER_THREAD / 2 {
         draw = mix(draw);
         let step = 1 + (draw % half as u64) as usize;
         if !steps.contains(&step) {
@@ -233,7 +233,7 @@ struct Sums {
 impl Sums {
     fn add(&mut self, a: u32, b: u32, weight: f64) {
         self.waiting.push((a.min(b), a.max(b), weight));
-        if self.waiting.len() >= WAITING.max(self.merged.len()) {
+        if self.waiting.len() >= MAX_WAITING_PAIRS.max(self.merged.len()) {
             self.merge();
         }
     }
@@ -285,7 +285,7 @@ mod tests {
         let recorded = Recorded::new(machine(2, 4), 3000, &[(2, &all)]);
         let numbers: Vec<u32> = (0..3000).collect();
         let graph = SharingGraph::of(&recorded.histogram, &numbers);
-        assert!(graph.edge_count() <= 2 * 3000 * JOINED);
+        assert!(graph.edge_count() <= 2 * 3000 * PARTNERS_PER_THREAD);
         for v in 0..3000 {
             let sum: f64 = graph.neighbours(v).iter().map(|e| e.1).sum();
             assert!((sum - 2.0 * 3.0 * 2999.0).abs() < 1e-6 * sum, "{sum}");

@@ -1,7 +1,7 @@
 //! A heat map of one run: rows are CPU nodes, columns are memory nodes; bars beside and below show the sums.
 
 use super::matrix::{Shares, short, tiny};
-use super::{Experiment, Run};
+use super::{Experiment, LabRun};
 use crate::markup::Text;
 use crate::text::clean;
 use crate::{count, pages, percent};
@@ -65,7 +65,7 @@ impl Scale {
 }
 
 /// Draws the panel of a run; its top left corner is the origin.
-pub fn draw(experiment: &Experiment, run: &Run, scale: &Scale) -> String {
+pub fn draw(experiment: &Experiment, run: &LabRun, scale: &Scale) -> String {
     let counts = run.accesses.as_deref().unwrap_or_default();
     let panel = Panel {
         scale,
@@ -88,7 +88,7 @@ pub fn draw(experiment: &Experiment, run: &Run, scale: &Scale) -> String {
 }
 
 /// Text on the numbers of pages that the balancer and the kernel moved; empty if none.
-fn moved(run: &Run) -> String {
+fn moved(run: &LabRun) -> String {
     let by_us = run.balance.as_ref().map_or(0, |b| b.pages_moved);
     let by_kernel = run.pages_migrated.unwrap_or(0).unsigned_abs();
     match (by_us, by_kernel) {
@@ -101,7 +101,7 @@ fn moved(run: &Run) -> String {
 struct Panel<'a> {
     scale: &'a Scale,
     shares: Shares<'a>,
-    run: &'a Run,
+    run: &'a LabRun,
     readers: Vec<usize>,
 }
 

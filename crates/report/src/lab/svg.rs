@@ -79,7 +79,7 @@ fn head(experiment: &Experiment, width: f64, height: f64) -> String {
 }
 
 /// Text alternative of a panel for screen readers.
-fn described(run: &super::Run) -> String {
+fn described(run: &super::LabRun) -> String {
     let local = run.local_fraction.map_or("nothing counted".to_owned(), |f| {
         format!("{} local", crate::percent(f))
     });

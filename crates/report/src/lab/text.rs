@@ -2,19 +2,19 @@
 
 use super::matrix::{Shares, short, tiny};
 use super::over_time::bars;
-use super::{Experiment, Run};
+use super::{Experiment, LabRun};
 use crate::table::{matrix_line, table};
 use crate::text::{Screen, clean, wrap};
 use crate::{amount, count, noun, pages, percent};
 use std::fmt::Write;
 
 /// Smallest width for which lines are laid out; on a narrower screen the terminal wraps them.
-const NARROWEST: usize = 60;
+const MIN_WIDTH: usize = 60;
 
 /// The whole text, ending in a newline.
 #[must_use]
 pub fn write(experiment: &Experiment, screen: Screen) -> String {
-    let width = screen.width.max(NARROWEST);
+    let width = screen.width.max(MIN_WIDTH);
     let writer = Writer {
         experiment,
         screen: Screen { width, ..screen },
@@ -57,7 +57,7 @@ impl Writer<'_> {
         }
     }
 
-    fn one(&self, out: &mut String, run: &Run) {
+    fn one(&self, out: &mut String, run: &LabRun) {
         if let Some(counts) = &run.accesses {
             let shares = Shares::of(counts);
             let head = format!(
@@ -124,7 +124,7 @@ impl Writer<'_> {
         }
     }
 
-    fn several(&self, out: &mut String, runs: &[Run]) {
+    fn several(&self, out: &mut String, runs: &[LabRun]) {
         let header = [
             "under",
             "local",
@@ -184,7 +184,7 @@ impl Writer<'_> {
     }
 }
 
-fn kernel(run: &Run) -> String {
+fn kernel(run: &LabRun) -> String {
     let number = |n: Option<i64>, what: &str| match n {
         Some(n) => amount(n.unsigned_abs(), what),
         None => format!("an unknown number of {}", noun(0, what)),
@@ -200,7 +200,7 @@ fn kernel(run: &Run) -> String {
     )
 }
 
-fn summary(run: &Run) -> Vec<String> {
+fn summary(run: &LabRun) -> Vec<String> {
     let share = |f: Option<f64>| f.map_or("–".to_owned(), percent);
     let number = |n: Option<i64>| n.map_or("–".to_owned(), |n| count(n.unsigned_abs()));
     let all = run.accesses.as_ref().map(|a| Shares::of(a).total);
@@ -220,7 +220,7 @@ fn summary(run: &Run) -> Vec<String> {
     ]
 }
 
-fn status(run: &Run) -> String {
+fn status(run: &LabRun) -> String {
     run.exit_status.map_or("–".to_owned(), |s| s.to_string())
 }
 
@@ -267,7 +267,7 @@ mod tests {
     #[test]
     fn without_counters_only_the_kernel_speaks() {
         let mut quiet = alone();
-        quiet.results = Results::One(Box::new(Run {
+        quiet.results = Results::One(Box::new(LabRun {
             accesses: None,
             ..quiet.runs()[0].clone()
         }));

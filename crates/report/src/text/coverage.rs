@@ -4,7 +4,7 @@ use super::clean;
 use crate::Coverage;
 
 /// Largest number of modules that are named; the rest are summed up as others.
-const NAMED: usize = 3;
+const MAX_MODULES_NAMED: usize = 3;
 
 /// One sentence without its full stop. The counted and the missed share refer to the program's own user-mode work and
 /// add up to 100 %; the shares of waiting and the kernel refer to all of its CPU time.
@@ -19,24 +19,24 @@ pub fn coverage(coverage: &Coverage) -> String {
     let own = (coverage.instrumented + coverage.missed).max(f64::MIN_POSITIVE);
     let mut parts = vec![(String::new(), share)];
     if share < 1.0 {
-        let named = coverage.missed_modules.iter().take(NAMED);
+        let named = coverage.missed_modules.iter().take(MAX_MODULES_NAMED);
         parts.extend(named.map(|m| (clean(&m.name), m.share / own)));
     }
     let rest = 1.0 - parts.iter().map(|p| p.1).sum::<f64>();
     parts.push(("others".to_owned(), rest.max(0.0)));
     let tenths = adding_up(&parts.iter().map(|p| p.1).collect::<Vec<_>>());
     let missed = listed(parts.iter().zip(&tenths).skip(1).map(|(p, t)| (p.0.as_str(), *t)));
-    let apart = [("waiting", coverage.waiting), ("kernel", coverage.kernel)];
-    let apart = listed(
-        apart
+    let separate_parts = [("waiting", coverage.waiting), ("kernel", coverage.kernel)];
+    let separate_parts = listed(
+        separate_parts
             .into_iter()
             .map(|(name, share)| (name, (share * 1000.0).round() as u32)),
     );
-    let more = match (missed.as_str(), apart.as_str()) {
+    let more = match (missed.as_str(), separate_parts.as_str()) {
         ("", "") => String::new(),
         (missed, "") => format!(" (not counted: {missed})"),
-        ("", apart) => format!(" (apart: {apart})"),
-        (missed, apart) => format!(" (not counted: {missed}; apart: {apart})"),
+        ("", separate_parts) => format!(" (apart: {separate_parts})"),
+        (missed, separate_parts) => format!(" (not counted: {missed}; apart: {separate_parts})"),
     };
     format!("coverage {}{more}", tenth(tenths[0]))
 }
@@ -76,7 +76,7 @@ mod tests {
     use super::*;
     use crate::MissedModule;
 
-    fn said(instrumented: f64, modules: &[(&str, f64)], waiting: f64, kernel: f64) -> String {
+    fn coverage_text(instrumented: f64, modules: &[(&str, f64)], waiting: f64, kernel: f64) -> String {
         let missed = modules.iter().map(|m| m.1).sum();
         let module = |(name, share): &(&str, f64)| MissedModule {
             name: (*name).to_owned(),
@@ -95,7 +95,7 @@ mod tests {
 
     #[test]
     fn what_was_counted_and_what_was_not_add_up() {
-        let text = said(
+        let text = coverage_text(
             0.6,
             &[
                 ("libc.so.6", 0.15),
@@ -116,7 +116,7 @@ mod tests {
             &[("a", 0.333), ("b", 0.333)],
             &[],
         ] {
-            let text = said(0.3, modules, 0.2, 0.1);
+            let text = coverage_text(0.3, modules, 0.2, 0.1);
             let own = text
                 .split("; apart")
                 .next()

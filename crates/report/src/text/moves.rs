@@ -6,7 +6,7 @@ use nodewise_analysis::figures::{and_more, between, grouped};
 use nodewise_profile::Migration;
 
 /// Largest number of node pairs, and of objects, that are named.
-const NAMED: usize = 3;
+const MAX_NAMED: usize = 3;
 
 /// Sentences on who moved which pages between which nodes, then on ping-pongs and incorrect moves, then on prevented
 /// moves.
@@ -18,7 +18,7 @@ pub fn sentences(moves: &Moves) -> Vec<String> {
     }];
     if moves.ours + moves.kernel + moves.others > 0 {
         all.push(format!("{}; {}.", busiest(moves), objects(moves)));
-        all.push(restless(moves));
+        all.push(returning(moves));
         if let Some(local) = moves.local_fraction {
             all.push(match moves.local_range {
                 Some(range) => format!(
@@ -108,7 +108,7 @@ fn busiest(moves: &Moves) -> String {
     }
     pairs.retain(|p| p.0 > 0);
     pairs.sort_by_key(|&(pages, from, to)| (std::cmp::Reverse(pages), from, to));
-    let shown = pairs.iter().take(NAMED);
+    let shown = pairs.iter().take(MAX_NAMED);
     let shown: Vec<_> = shown
         .map(|(n, from, to)| format!("{from}→{to} {}", count(*n)))
         .collect();
@@ -116,7 +116,7 @@ fn busiest(moves: &Moves) -> String {
 }
 
 fn objects(moves: &Moves) -> String {
-    let shown = moves.objects.iter().take(NAMED);
+    let shown = moves.objects.iter().take(MAX_NAMED);
     let shown: Vec<_> = shown
         .map(|o| format!("{} {}", clean(&o.name), count(o.ours + o.kernel + o.others)))
         .collect();
@@ -124,7 +124,7 @@ fn objects(moves: &Moves) -> String {
     format!("of {}{more}", shown.join(", "))
 }
 
-fn restless(moves: &Moves) -> String {
+fn returning(moves: &Moves) -> String {
     let [bring, go, take] = match moves.simulated {
         Some(_) => ["would bring", "would go", "would take"],
         None => ["brought", "went", "took"],

@@ -16,20 +16,20 @@ pub const SQUARES: [Slot; 8] = [
 ];
 
 /// Cost of a crossing, in units of line length, and of a line behind a node, in crossings.
-const CROSSING: f64 = 2.5;
-const HIDDEN: f64 = 5.0;
+const CROSSING_COST: f64 = 2.5;
+const HIDDEN_COST: f64 = 5.0;
 /// A line that passes a slot at less than this distance is hidden behind the node in that slot.
-const NEAR: f64 = 0.2;
-const STARTS: u64 = 24;
+const MIN_CLEARANCE: f64 = 0.2;
+const RANDOM_STARTS: u64 = 24;
 
 /// A pair of nodes with links between them, and their width.
 pub type Edge = (usize, usize, f64);
 
 /// A position for each of `count` nodes, and the cost of the arrangement. A local search exchanges two nodes at a time,
-/// from [`STARTS`] deterministic starting orders. The first node is at the top left.
+/// from [`RANDOM_STARTS`] deterministic starting orders. The first node is at the top left.
 pub fn arrange(edges: &[Edge], count: usize, slots: &[Slot]) -> (Vec<Slot>, f64) {
     let cost = |order: &[usize]| cost(edges, slots, order);
-    let found = (0..STARTS).map(|seed| descend(start(slots.len(), seed), &cost));
+    let found = (0..RANDOM_STARTS).map(|seed| descend(start(slots.len(), seed), &cost));
     let (order, cost) = found
         .reduce(|a, b| if b.1 < a.1 - 1e-9 { b } else { a })
         .unwrap_or_default();
@@ -90,13 +90,13 @@ fn cost(edges: &[Edge], slots: &[Slot], order: &[usize]) -> f64 {
         sum += (a.0 - b.0).hypot(a.1 - b.1) * edge.2 / widest;
         let behind = slots
             .iter()
-            .filter(|s| **s != a && **s != b && apart(**s, a, b) < NEAR)
+            .filter(|s| **s != a && **s != b && distance_to_segment(**s, a, b) < MIN_CLEARANCE)
             .count();
         let crossed = edges[..index]
             .iter()
             .filter(|other| crosses((a, b), ends(other)))
             .count();
-        sum += CROSSING * (crossed as f64 + HIDDEN * behind as f64);
+        sum += CROSSING_COST * (crossed as f64 + HIDDEN_COST * behind as f64);
     }
     sum
 }
@@ -111,7 +111,7 @@ fn crosses((a, b): (Slot, Slot), (c, d): (Slot, Slot)) -> bool {
 }
 
 /// Distance from a point to the line segment between two others.
-fn apart(p: Slot, a: Slot, b: Slot) -> f64 {
+fn distance_to_segment(p: Slot, a: Slot, b: Slot) -> f64 {
     let (dx, dy) = (b.0 - a.0, b.1 - a.1);
     let along = (((p.0 - a.0) * dx + (p.1 - a.1) * dy) / (dx * dx + dy * dy)).clamp(0.0, 1.0);
     (p.0 - a.0 - along * dx).hypot(p.1 - a.1 - along * dy)

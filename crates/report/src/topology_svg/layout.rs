@@ -42,13 +42,13 @@ const CARD: (f64, f64) = (140.0, 58.0);
 const GAP: f64 = 14.0;
 const PAD: f64 = 18.0;
 /// Distance between sockets, horizontal and vertical.
-const APART: (f64, f64) = (130.0, 60.0);
+const SOCKET_GAP: (f64, f64) = (130.0, 60.0);
 
 impl Layout {
     pub fn of(machine: &Machine) -> Self {
         let sockets = shared_ends(machine);
         if sockets.is_empty() {
-            Self::apart(machine)
+            Self::without_sockets(machine)
         } else {
             Self::in_sockets(machine, sockets)
         }
@@ -56,13 +56,13 @@ impl Layout {
 
     /// Layout without sockets: two nodes side by side, more nodes clockwise from the top. Up to eight nodes are ordered
     /// so that their links cross least.
-    fn apart(machine: &Machine) -> Self {
+    fn without_sockets(machine: &Machine) -> Self {
         let count = machine.node_count();
         let edges = edges(machine);
         let turn = |n: usize| TAU * (n as f64 / count as f64 + if count == 2 { 0.5 } else { -0.25 });
         let circle: Vec<Slot> = (0..count).map(|n| (turn(n).cos(), turn(n).sin())).collect();
-        let whole = edges.len() * 2 == count * (count - 1);
-        if !(5..=SQUARES.len()).contains(&count) || whole || machine.backplane.is_some() {
+        let is_complete = edges.len() * 2 == count * (count - 1);
+        if !(5..=SQUARES.len()).contains(&count) || is_complete || machine.backplane.is_some() {
             return Self::placed(&circle);
         }
         let (round, squares) = (
@@ -114,17 +114,17 @@ impl Layout {
         };
         let down = groups.len().div_ceil(across);
         let socket = |(index, nodes): (usize, Vec<NodeId>)| Socket {
-            x: 24.0 + (index % across) as f64 * (width + APART.0),
-            y: TOP + (index / across) as f64 * (height + APART.1),
+            x: 24.0 + (index % across) as f64 * (width + SOCKET_GAP.0),
+            y: TOP + (index / across) as f64 * (height + SOCKET_GAP.1),
             width,
             height,
             nodes,
         };
         let sockets: Vec<Socket> = groups.into_iter().enumerate().map(socket).collect();
-        let total = |count: usize, size: f64, apart: f64| count as f64 * (size + apart) - apart;
+        let total = |count: usize, size: f64, gap: f64| count as f64 * (size + gap) - gap;
         Self {
-            width: 24.0 + total(across, width, APART.0),
-            height: TOP + total(down, height, APART.1),
+            width: 24.0 + total(across, width, SOCKET_GAP.0),
+            height: TOP + total(down, height, SOCKET_GAP.1),
             nodes: cards(machine.node_count(), &sockets, rows),
             sockets,
         }

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 
 /// Largest number of lines that are drawn; more would hide each other, so a sentence replaces them.
-const MOST_LINES: usize = 130;
+const MAX_LINES: usize = 130;
 
 /// Draws all links. `load` is in MB/s by link, followed by the load of the backplane if there is one.
 pub fn draw(machine: &Machine, layout: &Layout, load: Option<&[f64]>) -> String {
@@ -17,7 +17,7 @@ pub fn draw(machine: &Machine, layout: &Layout, load: Option<&[f64]>) -> String 
     }
     let pairs = anchored(machine, layout, load);
     let (inside, lines): (Vec<_>, Vec<_>) = pairs.iter().partition(|pair| pair.socket().is_some());
-    if lines.len() > MOST_LINES {
+    if lines.len() > MAX_LINES {
         let text = format!("{} pairs of nodes, each with a link of its own", lines.len());
         return note(layout.width / 2.0, 38.0 + layout.height / 2.0, &text);
     }

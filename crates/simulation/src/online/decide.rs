@@ -10,7 +10,7 @@ use nodewise_machine::{Machine, NodeId};
 use nodewise_placement::asym::Place;
 
 /// Decisions of a run.
-pub(super) struct Deciding<'a> {
+pub(super) struct PeriodDecisions<'a> {
     limits: &'a Limits<'a>,
     places: Vec<Place>,
     scheduler: Option<Scheduler>,
@@ -19,7 +19,7 @@ pub(super) struct Deciding<'a> {
     outcome: Outcome,
 }
 
-impl<'a> Deciding<'a> {
+impl<'a> PeriodDecisions<'a> {
     pub fn new(machine: &Machine, programs: &[State<'_>], moves: Moves, limits: &'a Limits<'a>) -> Self {
         let place = |node: NodeId| Place {
             node,
@@ -87,8 +87,8 @@ impl<'a> Deciding<'a> {
         let Some(scheduler) = &mut self.scheduler else {
             return turned;
         };
-        let asked: Result<Vec<Application>, _> = applications(counted, &self.places);
-        let decision = asked.map_or_else(
+        let applications_now: Result<Vec<Application>, _> = applications(counted, &self.places);
+        let decision = applications_now.map_or_else(
             |_| Decision::default(),
             |a| scheduler.step(now_ns as u64, &self.places, &a),
         );

@@ -15,11 +15,11 @@ pub(super) struct DynamicMigration {
     controller: Controller,
     /// The number of nodes with threads of the program; they come first among the nodes that the policy sees.
     own: Arc<AtomicUsize>,
-    counted: Counted,
+    counted: DecayedCounts,
 }
 
 /// Accesses to pages by node, older ones discounted.
-struct Counted {
+struct DecayedCounts {
     nodes: usize,
     /// `[page * nodes + node]`.
     counts: Vec<u64>,
@@ -27,12 +27,12 @@ struct Counted {
 
 /// Shows its policy the nodes with threads of the program first, then other nodes that still have pages of it; pages
 /// are spread over the former only.
-struct OntoOwn {
+struct OntoOwnNodes {
     policy: Box<dyn MigrationPolicy>,
     own: Arc<AtomicUsize>,
 }
 
-impl MigrationPolicy for OntoOwn {
+impl MigrationPolicy for OntoOwnNodes {
     fn name(&self) -> String {
         self.policy.name()
     }
@@ -58,7 +58,7 @@ impl MigrationPolicy for OntoOwn {
 impl DynamicMigration {
     pub fn new(policy: Box<dyn MigrationPolicy>, settings: Settings, pages: usize, nodes: usize) -> Self {
         let own = Arc::new(AtomicUsize::new(nodes));
-        let policy = Box::new(OntoOwn {
+        let policy = Box::new(OntoOwnNodes {
             policy,
             own: Arc::clone(&own),
         });
@@ -68,7 +68,7 @@ impl DynamicMigration {
         Self {
             controller,
             own,
-            counted: Counted {
+            counted: DecayedCounts {
                 nodes,
                 counts: vec![0; pages * nodes],
             },
@@ -77,7 +77,7 @@ impl DynamicMigration {
 
     /// Adds the program's accesses since the last decision.
     pub fn count(&mut self, state: &State<'_>) {
-        let Counted { nodes, counts } = &mut self.counted;
+        let DecayedCounts { nodes, counts } = &mut self.counted;
         for (phase, times) in state
             .timeline
             .phases
@@ -134,7 +134,7 @@ impl DynamicMigration {
     }
 }
 
-impl Counted {
+impl DecayedCounts {
     /// Pages with counts, ascending.
     fn pages(&self) -> Vec<usize> {
         let rows = self.counts.chunks_exact(self.nodes).enumerate();
@@ -149,7 +149,7 @@ impl Counted {
 
 /// The accesses that the policy sees, with nodes numbered as in `frame`.
 struct View<'a> {
-    counted: &'a Counted,
+    counted: &'a DecayedCounts,
     state: &'a State<'a>,
     pages: &'a [usize],
     frame: &'a [usize],

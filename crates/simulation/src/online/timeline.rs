@@ -11,7 +11,7 @@ use std::ops::Range;
 
 /// A slice in which at least this share of all pages is touched for the first time does not belong to the program's
 /// body.
-const NEW: f64 = 0.01;
+const MIN_NEW_PAGE_SHARE: f64 = 0.01;
 
 /// A program's traffic by step, region, CPU and page.
 pub struct Timeline {
@@ -150,7 +150,7 @@ fn body(profile: &Profile, slices: usize) -> Range<usize> {
             *count += u64::from(touch.len);
         }
     }
-    let many = NEW * new.iter().sum::<u64>() as f64;
+    let many = MIN_NEW_PAGE_SHARE * new.iter().sum::<u64>() as f64;
     let (mut longest, mut first) = (0..0, 0);
     for end in 1..=slices {
         if many > 0.0 && new[end - 1] as f64 >= many {

@@ -8,13 +8,13 @@ use crate::resources::Resources;
 use std::collections::HashMap;
 
 /// Relative change of times below which the fixed-point iteration has converged.
-const AGREED: f64 = 1e-3;
+const CONVERGENCE_TOLERANCE: f64 = 1e-3;
 /// Largest number of iterations.
-const ROUNDS: usize = 40;
+const MAX_ITERATIONS: usize = 40;
 /// From this iteration on, steps are damped (geometric mean) to prevent oscillation.
 const DAMPED_FROM: usize = 6;
 /// Largest number of remembered solutions.
-const REMEMBERED: usize = 200_000;
+const MAX_CACHED_SOLUTIONS: usize = 200_000;
 
 /// Time of a phase, its latency summed over lines, and its lines.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -29,9 +29,9 @@ type Key = Vec<Option<(usize, u64)>>;
 
 /// Cache of solutions, by what was solved.
 #[derive(Default)]
-pub(super) struct Solved(HashMap<Key, Vec<Times>>);
+pub(super) struct SolutionCache(HashMap<Key, Vec<Times>>);
 
-impl Solved {
+impl SolutionCache {
     /// The time of each program's phase while the others are in their current phases.
     pub fn times(&mut self, programs: &mut [State<'_>], resources: &Resources) -> Vec<Times> {
         let running = |p: &State<'_>| (p.pause_ns <= 0.0).then(|| (p.phase(), p.version));
@@ -43,7 +43,7 @@ impl Solved {
             program.refresh(program.phase());
         }
         let solved = solve(programs, &key, resources);
-        if self.0.len() >= REMEMBERED {
+        if self.0.len() >= MAX_CACHED_SOLUTIONS {
             self.0.clear();
         }
         self.0.insert(key, solved.clone());
@@ -52,14 +52,14 @@ impl Solved {
 }
 
 /// A program's phase during the fixed-point iteration.
-struct Seeking<'a> {
+struct IteratedPhase<'a> {
     state: &'a State<'a>,
     load: Load<'a>,
     alone: Cost,
     now: Times,
 }
 
-impl Seeking<'_> {
+impl IteratedPhase<'_> {
     /// The traffic of each of its nodes, with its rate limit in bytes per nanosecond.
     fn moves(&self) -> impl Iterator<Item = (&Demand, f64)> {
         let rate = self.state.timeline.fit.miss / self.now.ns;
@@ -70,7 +70,7 @@ impl Seeking<'_> {
 }
 
 fn solve(programs: &[State<'_>], key: &Key, resources: &Resources) -> Vec<Times> {
-    let seek = |state| -> Seeking<'_> {
+    let initial = |state| -> IteratedPhase<'_> {
         let load = State::load(state, resources);
         let timeline = state.timeline;
         let alone = load.solve(&timeline.typical, &timeline.fit, &timeline.parameters);
@@ -79,7 +79,7 @@ fn solve(programs: &[State<'_>], key: &Key, resources: &Resources) -> Vec<Times>
             waited: load.waited(&alone),
             lines: load.lines.iter().sum(),
         };
-        Seeking {
+        IteratedPhase {
             state,
             load,
             alone,
@@ -87,24 +87,24 @@ fn solve(programs: &[State<'_>], key: &Key, resources: &Resources) -> Vec<Times>
         }
     };
     let under_way = programs.iter().zip(key).filter(|(_, k)| k.is_some());
-    let mut seeking: Vec<Seeking<'_>> = under_way.map(|(state, _)| seek(state)).collect();
-    for round in 0..ROUNDS {
-        if seeking.len() < 2 {
+    let mut iterated: Vec<IteratedPhase<'_>> = under_way.map(|(state, _)| initial(state)).collect();
+    for round in 0..MAX_ITERATIONS {
+        if iterated.len() < 2 {
             break;
         }
         let mut change = 0.0f64;
-        for at in 0..seeking.len() {
-            let now = beside(&seeking, at, round);
-            let before = std::mem::replace(&mut seeking[at].now, now).ns;
+        for at in 0..iterated.len() {
+            let now = beside(&iterated, at, round);
+            let before = std::mem::replace(&mut iterated[at].now, now).ns;
             if before > 0.0 {
                 change = change.max((now.ns / before - 1.0).abs());
             }
         }
-        if change < AGREED {
+        if change < CONVERGENCE_TOLERANCE {
             break;
         }
     }
-    let mut found = seeking.into_iter();
+    let mut found = iterated.into_iter();
     let of = |k: &Option<(usize, u64)>| match k {
         Some(_) => found.next().map(|s| s.now).unwrap_or_default(),
         None => Times::default(),
@@ -113,10 +113,10 @@ fn solve(programs: &[State<'_>], key: &Key, resources: &Resources) -> Vec<Times>
 }
 
 /// The time of one program's phase under the others' present traffic.
-fn beside(seeking: &[Seeking<'_>], at: usize, round: usize) -> Times {
-    let one = &seeking[at];
+fn beside(iterated: &[IteratedPhase<'_>], at: usize, round: usize) -> Times {
+    let one = &iterated[at];
     let meets = |demand: &Demand| demand.over.iter().any(|o| one.load.bytes[o.0 as usize] > 0.0);
-    let others = seeking.iter().enumerate().filter(|(i, _)| *i != at);
+    let others = iterated.iter().enumerate().filter(|(i, _)| *i != at);
     let others: Vec<(&Demand, f64)> = others
         .flat_map(|(_, s)| s.moves())
         .filter(|o| meets(o.0))

@@ -1,6 +1,6 @@
 // Controls to choose the two sides of the comparison.
 
-import { TODAY } from "../../chosen";
+import { FIRST_TOUCH } from "../../chosen";
 import { profileTitle } from "../../profiles";
 import { Segments } from "../../segments";
 import type { Documents } from "../../source";
@@ -14,7 +14,7 @@ function Policies({ label, state, value, pair }: { label: string; state: string;
       <select value={value} onChange={(e) => update({ [state]: e.currentTarget.value })}>
         {pair.a.report.policies.map((p) => (
           <option key={p.policy} value={p.policy}>
-            {p.policy === TODAY ? `${p.policy} (today)` : p.policy}
+            {p.policy === FIRST_TOUCH ? `${p.policy} (today)` : p.policy}
           </option>
         ))}
       </select>
@@ -56,7 +56,7 @@ export function Choices({ pair, documents, state }: { pair: Pair; documents: Doc
         <>
           <Profiles label="From" state="profile" value={pair.a.profile} documents={documents} />
           <Profiles label="to" state="against" value={pair.b.profile} documents={documents} />
-          <Policies label="both under" state="under" value={state.under ?? TODAY} pair={pair} />
+          <Policies label="both under" state="under" value={state.under ?? FIRST_TOUCH} pair={pair} />
         </>
       ) : (
         <>

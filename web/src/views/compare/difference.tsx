@@ -8,10 +8,10 @@ export type Better = "more" | "less" | "neither";
 export type Judgement = "better" | "worse" | "same" | "other";
 
 /** Smallest relative difference, as a fraction of the larger value, that counts as a change. */
-const NOTHING = 0.0005;
+const NEGLIGIBLE_DIFFERENCE = 0.0005;
 
 export function judge(a: number, b: number, better: Better): Judgement {
-  if (Math.abs(b - a) <= NOTHING * Math.max(Math.abs(a), Math.abs(b))) return "same";
+  if (Math.abs(b - a) <= NEGLIGIBLE_DIFFERENCE * Math.max(Math.abs(a), Math.abs(b))) return "same";
   if (better === "neither") return "other";
   return b > a === (better === "more") ? "better" : "worse";
 }

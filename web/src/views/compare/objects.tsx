@@ -11,7 +11,7 @@ import { BoundedDifference, Difference, DifferenceBar, difference, type Known } 
 import type { Pair } from "./sides";
 
 /** Largest number of lines shown; the CSV has all. */
-const SHOWN = 40;
+const MAX_OBJECTS_SHOWN = 40;
 
 interface Line {
   name: string;
@@ -107,7 +107,7 @@ export function ObjectsDifference({ pair, a, b }: { pair: Pair; a: Cells | undef
   if (!pair.profiles && (!a || !b)) return null;
   const lines = pair.profiles ? matched(pair.a.report.objects, pair.b.report.objects) : mapped(pair, a!, b!);
   lines.sort((x, y) => change(y) - change(x));
-  const shown = lines.slice(0, SHOWN);
+  const shown = lines.slice(0, MAX_OBJECTS_SHOWN);
   // The scale has a minimum, so that very small differences have short bars.
   const most = Math.max(0.05, ...lines.map(({ local: [x, y] }) => (x === null || y === null ? 0 : Math.abs(y - x))));
   const rows = (): Row[] => [
@@ -183,7 +183,9 @@ export function ObjectsDifference({ pair, a, b }: { pair: Pair; a: Cells | undef
           </table>
         </div>
       )}
-      {lines.length > SHOWN && <p class="muted">The other {plural(lines.length - SHOWN, "object")} are in the CSV.</p>}
+      {lines.length > MAX_OBJECTS_SHOWN && (
+        <p class="muted">The other {plural(lines.length - MAX_OBJECTS_SHOWN, "object")} are in the CSV.</p>
+      )}
     </Figure>
   );
 }

@@ -1,6 +1,6 @@
 // The two sides of a comparison: two profiles under one policy, or two policies of one profile.
 
-import { TODAY, chosenPolicy } from "../../chosen";
+import { FIRST_TOUCH, chosenPolicy } from "../../chosen";
 import type { Machine, Policy, Report } from "../../documents";
 import { profileTitle } from "../../profiles";
 import type { Documents } from "../../source";
@@ -48,14 +48,14 @@ export function comparesProfiles(documents: Documents, state: State): boolean {
 export async function pair(documents: Documents, report: Report, profile: number, state: State): Promise<Pair> {
   const against = other(documents, profile, state);
   if (comparesProfiles(documents, state) && against !== undefined) {
-    const policy = state.under ?? TODAY;
+    const policy = state.under ?? FIRST_TOUCH;
     const [a, b] = await Promise.all([side(documents, profile, policy, true), side(documents, against, policy, true)]);
     // Two recordings of one program have the same name.
     if (a.title === b.title) [a.title, b.title] = [`${a.title} (1)`, `${b.title} (2)`];
     return { a, b, profiles: true };
   }
   const [a, b] = await Promise.all([
-    side(documents, profile, state.base ?? TODAY, false),
+    side(documents, profile, state.base ?? FIRST_TOUCH, false),
     side(documents, profile, chosenPolicy(report, state), false),
   ]);
   return { a, b, profiles: false };

@@ -87,7 +87,7 @@ function rows(pair: Pair, a: Cells, b: Cells, shown: readonly Column[]): Row[] {
   ];
 }
 
-const WHAT =
+const EXPLANATION =
   "The address space, object after object: in the first two strips each page has the colour of its home on either side; in the third, blue where more of its accesses are local on the second side, orange where fewer are. Click to see an object in the layout view.";
 
 function Summary({ pair, a, b, shown, cursor }: Omit<StripsProps, "point">) {
@@ -110,7 +110,7 @@ export function DifferenceStrip({ pair, a, b }: { pair: Pair; a: Cells; b: Cells
   const [cursor, point] = useState<number | null>(null);
   const strips = { pair, a, b, shown, cursor };
   return (
-    <Figure id="difference" title="Which pages differ" rows={() => rows(pair, a, b, shown)} what={WHAT}>
+    <Figure id="difference" title="Which pages differ" rows={() => rows(pair, a, b, shown)} what={EXPLANATION}>
       <div ref={room}>
         {shown.length === 0 ? (
           <p class="none">The two have no object of the same name.</p>

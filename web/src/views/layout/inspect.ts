@@ -1,7 +1,7 @@
 // All figures of the pages under the cursor.
 
 import { runAt } from "../../paint/bands";
-import { NOBODY, OTHERS } from "../../paint/cells";
+import { NO_ACCESS, OTHER_THREADS } from "../../paint/cells";
 import { Tally } from "../../paint/reach";
 import { andMore, count, pages as range, percent } from "../../format";
 import { columnAt } from "./overlay";
@@ -66,7 +66,7 @@ export function inspect(scene: Scene, pageSize: number): Seen | null {
     address: run ? address(run.address, from === first ? piece.page?.[c] : 0, pageSize) : "",
     accesses: piece.accesses[c]!,
     writes: piece.writes[c]! / 255,
-    sharing: piece.sharing[c] === NOBODY ? "untouched" : (strip.classes[piece.sharing[c]!] ?? ""),
+    sharing: piece.sharing[c] === NO_ACCESS ? "untouched" : (strip.classes[piece.sharing[c]!] ?? ""),
     exclusivity: piece.exclusivity[c]! / 255,
     nodes: nodes.filter(({ share }) => share > 0).sort((a, b) => b.share - a.share),
     homes,
@@ -81,7 +81,7 @@ export function inspect(scene: Scene, pageSize: number): Seen | null {
   const listed = [];
   for (let at = who?.offsets[d] ?? 0; who && at < who.offsets[d + 1]!; at++) {
     const thread = who.thread[at]!;
-    if (thread !== OTHERS)
+    if (thread !== OTHER_THREADS)
       listed.push({ thread: strip.threads.numbers[thread]!, node: strip.threads.nodes[thread]!, accesses: who.accesses[at]! });
   }
   listed.sort((a, b) => b.accesses - a.accesses);
@@ -99,7 +99,7 @@ function address(begin: string, page: number | undefined, pageSize: number): str
 }
 
 /** The figures in one line, for screen readers and for the status line below the picture. */
-export function told(seen: Seen, scene: Scene, unit: string): string {
+export function statusLine(seen: Seen, scene: Scene, unit: string): string {
   const where = `${seen.name}${andMore(seen.more, "object", "zoom in")}, ${seen.end - seen.first === 1 ? "page" : "pages"} ${seen.within}`;
   const of = unit === "samples" ? " of samples" : "";
   const homes = seen.homes.map((home) => `${home.policy}: ${lives(home)}, ${percent(home.local)}${of} local`).join("; ");

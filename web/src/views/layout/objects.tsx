@@ -6,13 +6,13 @@ import { Local } from "../../share";
 import { Value } from "../../value";
 
 /** Largest number of objects listed. */
-const MOST = 16;
+const MAX_LISTED = 16;
 
 export function Objects({ report, strip }: { report: Report; strip: Strip }) {
   const shown = strip.objects
     .filter((run) => run.object >= 0 && report.objects[run.object])
     .sort((a, b) => a.object - b.object)
-    .slice(0, MOST);
+    .slice(0, MAX_LISTED);
   if (shown.length === 0) return null;
   const go = (run: (typeof shown)[number]) =>
     update({ object: String(run.object), from: String(run.first), to: String(run.first + run.pages) });

@@ -13,7 +13,7 @@ import { update } from "../../state";
 import { useTheme } from "../../theme";
 import type { ViewProps } from "../../view";
 import { followPointer } from "./pointer";
-import { inspect, told, type Seen } from "./inspect";
+import { inspect, statusLine, type Seen } from "./inspect";
 import { Legend, ReachLegend } from "./legend";
 import { Source } from "./object";
 import { Objects } from "./objects";
@@ -114,7 +114,7 @@ export function Picture(props: Props) {
     const run = strip.objects.find((r) => r.object === object);
     if (run) update({ object: String(object), from: String(run.first), to: String(run.first + run.pages) });
   };
-  const { least, most } = scene.current?.scale ?? NOTHING;
+  const { least, most } = scene.current?.scale ?? NO_EXTENT;
   // Memoised, because it does not depend on the pointer.
   const legends = useMemo(
     () => (
@@ -160,7 +160,7 @@ export function Picture(props: Props) {
           </div>
           {legends}
           <output class="reading" id="layout-said" aria-live="polite" data-unexported={seen ? undefined : true}>
-            {seen && scene.current ? told(seen, scene.current, unit) : span(scene.current)}
+            {seen && scene.current ? statusLine(seen, scene.current, unit) : span(scene.current)}
           </output>
         </div>
         {strip.threads.numbers.length === 1 && <p class="none">One thread: it shares nothing, and its pages are best where it runs.</p>}
@@ -177,7 +177,7 @@ export function Picture(props: Props) {
   );
 }
 
-const NOTHING = { least: 0, most: 0 };
+const NO_EXTENT = { least: 0, most: 0 };
 const EMPTY = {
   length: 0,
   nodes: 1,

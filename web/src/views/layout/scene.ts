@@ -1,6 +1,6 @@
 // The state of the layout picture; draws it at most once per animation frame.
 
-import { cells, OTHERS, who, type Cells, type Who } from "../../paint/cells";
+import { cells, OTHER_THREADS, who, type Cells, type Who } from "../../paint/cells";
 import { columns, type Columns } from "../../paint/columns";
 import { Inks } from "../../paint/inks";
 import { rows, type Rows } from "../../paint/rows";
@@ -17,9 +17,9 @@ import { levelOf, whole, type Span } from "./span";
 import { Tiles } from "./tiles";
 
 /** Milliseconds for which arriving tiles are collected before the picture is drawn again. */
-const GATHER = 140;
+const REDRAW_DELAY_MS = 140;
 /** Smallest interval between two requests for tiles, milliseconds. */
-const ASK = 80;
+const REQUEST_INTERVAL_MS = 80;
 
 export interface Look {
   mode: Mode;
@@ -61,7 +61,7 @@ export class Scene {
   private frame = 0;
   private coming = 0;
   private asking = 0;
-  private asked = -ASK;
+  private asked = -REQUEST_INTERVAL_MS;
   private stale = { picture: true, overview: true };
   private readonly painter = new Painter(this);
   private readonly overlay: Overlay;
@@ -181,10 +181,10 @@ export class Scene {
     this.base.dataset.complete = String(!this.asking && this.tiles.complete && this.details.complete);
   }
 
-  /** Requests the visible tiles, rate-limited by `ASK`. */
+  /** Requests the visible tiles, rate-limited by `REQUEST_INTERVAL_MS`. */
   private ask(): void {
     if (this.asking) return;
-    const wait = this.asked + ASK - performance.now();
+    const wait = this.asked + REQUEST_INTERVAL_MS - performance.now();
     if (wait > 0) {
       this.asking = window.setTimeout(() => {
         this.asking = 0;
@@ -217,7 +217,7 @@ export class Scene {
         this.coming = 0;
         this.invalidate(false);
       },
-      this.shown?.cells.pieces[0] ? GATHER : 0,
+      this.shown?.cells.pieces[0] ? REDRAW_DELAY_MS : 0,
     );
   }
 
@@ -227,7 +227,7 @@ export class Scene {
 
   private detailCame(piece: Who): void {
     this.fulls.set(piece.level, Math.max(this.fulls.get(piece.level) ?? 0, typical(piece.accesses)));
-    if (!this.rows.others && piece.thread.includes(OTHERS)) {
+    if (!this.rows.others && piece.thread.includes(OTHER_THREADS)) {
       this.rows = { ...this.rows, others: true };
       this.resize(this.width);
     }

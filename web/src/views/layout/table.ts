@@ -2,7 +2,7 @@
 
 import type { Row } from "../../export/csv";
 import { runAt } from "../../paint/bands";
-import { NOBODY } from "../../paint/cells";
+import { NO_ACCESS } from "../../paint/cells";
 import type { Scene } from "./scene";
 
 export function table({ shown, strip, look }: Scene, unit: string): Row[] {
@@ -32,7 +32,7 @@ export function table({ shown, strip, look }: Scene, unit: string): Row[] {
     const first = (piece.first + c) * 2 ** piece.level;
     const [today, then] = [piece.homes[0], piece.homes[look.chosen]];
     const share = (of: Uint8Array | undefined) => (of ? +(of[c]! / 255).toFixed(4) : null);
-    const used = piece.dominant[c] !== NOBODY;
+    const used = piece.dominant[c] !== NO_ACCESS;
     rows.push([
       first,
       Math.min(2 ** piece.level, strip.pages - first),

@@ -3,8 +3,8 @@
 
 import type { Find, Piece } from "../../paint/columns";
 
-const AT_ONCE = 6;
-const KEPT = 384;
+const MAX_REQUESTS = 6;
+const MAX_CACHED_TILES = 384;
 
 interface Want {
   level: number;
@@ -54,7 +54,7 @@ export class Tiles<T extends Piece> {
   }
 
   private start(): void {
-    while (this.running.size < AT_ONCE && this.queue.length > 0) {
+    while (this.running.size < MAX_REQUESTS && this.queue.length > 0) {
       const { level, index } = this.queue.shift()!;
       const at = key(level, index);
       this.running.add(at);
@@ -75,7 +75,7 @@ export class Tiles<T extends Piece> {
     if (piece.level === this.coarsest) this.older = undefined;
     // The oldest tiles are removed, but never the one that covers everything.
     for (const [old, { level }] of this.here) {
-      if (this.here.size <= KEPT) break;
+      if (this.here.size <= MAX_CACHED_TILES) break;
       if (level < this.coarsest) this.here.delete(old);
     }
     this.arrived(piece);

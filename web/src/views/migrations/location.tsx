@@ -17,7 +17,7 @@ const OBJECT = 48;
 const RIGHT = 8;
 const SHOWN = 12;
 
-const WHAT =
+const EXPLANATION =
   "Each pair of strips is an object, its pages in the order of addresses: above, the node where its moved pages lived before their first move; below, where they ended. Where the strip is blank, pages did not move. A column that stands for several pages has the colour of most of them.";
 
 function rows(objects: readonly Moved[]): Row[] {
@@ -75,7 +75,7 @@ export function Location({ objects, nodes }: { objects: readonly Moved[]; nodes:
   const [all, showAll] = useState(false);
   const shown = all ? objects.slice(0, 200) : objects.slice(0, SHOWN);
   return (
-    <Figure id="location" title="Page location: first and last homes" what={WHAT} rows={() => rows(objects)}>
+    <Figure id="location" title="Page location: first and last homes" what={EXPLANATION} rows={() => rows(objects)}>
       <div ref={room}>
         <NodeLegend nodes={nodes} />
         <svg

@@ -15,7 +15,7 @@ const CHIP = { width: 40, height: 22 };
 const TOP = 22;
 const BOTTOM = 96;
 
-const WHAT =
+const EXPLANATION =
   "Each column is a move, in the order of time: the node that the pages left above, the node they went to below, beside the arrow their numbers within the object. A dashed arrow is the kernel’s own move. A mark ↩ is a ping-pong: back to the node that the page had just left. Play shows them as they happened.";
 
 function rows(moves: readonly Move[]): Row[] {
@@ -131,7 +131,7 @@ export function MoveSequence({ moves, all, player }: { moves: readonly Move[]; a
   };
   const current = moves[past - 1];
   return (
-    <Figure id="runtime" title="Runtime migration: moves as they happened" what={WHAT} rows={() => rows(moves)}>
+    <Figure id="runtime" title="Runtime migration: moves as they happened" what={EXPLANATION} rows={() => rows(moves)}>
       {moves.length === 0 ? (
         <p class="none">No move is left by this choice of object and mover.</p>
       ) : (

@@ -6,7 +6,7 @@ import { useKeys } from "../../keyboard";
 import { update, type State } from "../../state";
 
 /** Duration of the playback of a whole run, seconds. */
-const SHOW = 16;
+const PLAYBACK_SECONDS = 16;
 
 export interface Playing {
   /** Time up to which the run is shown, seconds since the recording began. */
@@ -39,7 +39,7 @@ export function usePlayer(end: number, state: State): Playing {
     const pause = still() ? 800 : 33;
     const timer = setInterval(() => {
       const time = performance.now();
-      const next = latest.current + ((time - last) / 1000 / SHOW) * end;
+      const next = latest.current + ((time - last) / 1000 / PLAYBACK_SECONDS) * end;
       last = time;
       if (next >= end) {
         play(false);

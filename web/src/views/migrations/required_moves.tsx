@@ -7,11 +7,11 @@ import { Figure } from "../../figure";
 import { percent, plural, whole } from "../../format";
 import { Value } from "../../value";
 
-const WHAT =
+const EXPLANATION =
   "How often each page would have to move, to be in every slice of the run on the node that uses it most in that slice (Diener et al., II-C). Pages that never would have one place for the whole run: put them there once. Where many would move again and again, only a policy that moves pages while the program runs can follow.";
 
 /** Pages with more moves than this are shown as one group. */
-const MOST = 7;
+const MAX_MOVES_SHOWN = 7;
 
 interface Line {
   moves: string;
@@ -21,13 +21,13 @@ interface Line {
 }
 
 function lines(counts: readonly number[]): Line[] {
-  const own = counts.slice(0, MOST).map((pages, i) => ({
+  const own = counts.slice(0, MAX_MOVES_SHOWN).map((pages, i) => ({
     moves: i === 0 ? "never" : plural(i, "time"),
     pages,
     pointer: `/dynamicity/pages_by_moves/${i}`,
   }));
-  const rest = counts.slice(MOST).reduce((a, b) => a + b, 0);
-  return rest > 0 ? [...own, { moves: `${MOST} times or more`, pages: rest }] : own;
+  const rest = counts.slice(MAX_MOVES_SHOWN).reduce((a, b) => a + b, 0);
+  return rest > 0 ? [...own, { moves: `${MAX_MOVES_SHOWN} times or more`, pages: rest }] : own;
 }
 
 export function RequiredMoves({ report }: { report: Report }) {
@@ -35,7 +35,7 @@ export function RequiredMoves({ report }: { report: Report }) {
   const all = counts.reduce((a, b) => a + b, 0);
   const rows = (): Row[] => [["moves", "pages"], ...(counts.length ? counts : [0]).map((n, i): Row => [i, n])];
   return (
-    <Figure id="required-moves" title="How often pages would have to move" what={WHAT} rows={rows}>
+    <Figure id="required-moves" title="How often pages would have to move" what={EXPLANATION} rows={rows}>
       {report.slices.length < 2 ? (
         <p class="none">
           The run is one slice, so nothing can be seen to change. Record with a shorter one, such as <code>--slice 100ms</code>.

@@ -17,7 +17,7 @@ const BAR = 19;
 export const LEFT = 210;
 const RIGHT = 104;
 
-const WHAT =
+const EXPLANATION =
   "Each bar is a run of pages that always moved together, through the whole run from left to right; its colour is the node where they lived, the number names it, a gap is a move. A colour that comes back, framed and marked ↩, is a ping-pong. The most restless pages stand first.";
 
 function rows(journeys: readonly Journey[]): Row[] {
@@ -63,7 +63,7 @@ export function Show({ journeys, nodes, player, whole }: { journeys: readonly Jo
   const x = (t: number) => LEFT + Math.max(0, Math.min(1, t / player.end)) * (width - LEFT - RIGHT);
   const height = journeys.length * LANE;
   return (
-    <Figure id="show" title="Page show: where the most restless pages lived" what={WHAT} rows={() => rows(journeys)}>
+    <Figure id="show" title="Page show: where the most restless pages lived" what={EXPLANATION} rows={() => rows(journeys)}>
       <div ref={room}>
         {journeys.length === 0 ? (
           <p class="none">{whole ? "No page moved." : "None of the most restless pages is left by this choice."}</p>

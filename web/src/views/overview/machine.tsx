@@ -1,6 +1,6 @@
 // The machine under today's mapping and under the chosen one, side by side.
 
-import { TODAY, chosenPolicy } from "../../chosen";
+import { FIRST_TOUCH, chosenPolicy } from "../../chosen";
 import type { Machine, Report } from "../../documents";
 import type { Row } from "../../export/csv";
 import { Figure } from "../../figure";
@@ -19,7 +19,7 @@ import { STEP_NAMES, type Placed } from "./traffic";
 const MOST_NODES = 16;
 const MOST_LINKS = 64;
 
-const WHAT =
+const EXPLANATION =
   "Each circle is a node: its ring says how much of its threads’ accesses (of samples, where it is those) stay local (blue) or cross the machine (orange), the level in it how busy its memory is. Each line is one direction of a link, as wide as what it can carry, coloured by how much of that is used. Point at anything, or walk through with the arrow keys, for its figures. What crosses links is an estimate by 64-byte lines.";
 
 function rows(machine: Machine, shown: readonly Placed[]): Row[] {
@@ -129,9 +129,9 @@ export function MachineFigure({ documents, report, profile, state }: ViewProps) 
   const { value: machine, error } = useLoaded(() => documents.machine(profile), [documents, profile]);
   if (!machine) return <div class="card machine-room">{error ?? "Drawing the machine …"}</div>;
   const chosen = chosenPolicy(report, state);
-  const choices = chosen === TODAY ? "today" : (state.shown ?? "both");
+  const choices = chosen === FIRST_TOUCH ? "today" : (state.shown ?? "both");
   const graph = drawable(machine) && (state.picture ?? (machine.links.length > MOST_LINKS ? "matrix" : "graph")) === "graph";
-  const policies = choices === "today" ? [TODAY] : choices === "chosen" ? [chosen] : [TODAY, chosen];
+  const policies = choices === "today" ? [FIRST_TOUCH] : choices === "chosen" ? [chosen] : [FIRST_TOUCH, chosen];
   const shown = machine.policies.filter((p) => policies.includes(p.policy));
   const busy = shown.some((p) => p.links.length > 0 || p.controllers.length > 0);
   const idle = machine.policies.every((p) => p.accesses.flat().every((a) => a === 0));
@@ -139,11 +139,11 @@ export function MachineFigure({ documents, report, profile, state }: ViewProps) 
     <Figure
       id="machine"
       title={`Who reads whose memory on ${report.machine.name}`}
-      what={WHAT}
+      what={EXPLANATION}
       rows={() => rows(machine, shown)}
       controls={
         <>
-          {chosen !== TODAY && (
+          {chosen !== FIRST_TOUCH && (
             <Segments
               label="Mapping shown"
               state="shown"
@@ -170,7 +170,7 @@ export function MachineFigure({ documents, report, profile, state }: ViewProps) 
             Chosen
             <select value={chosen} onChange={(e) => update({ policy: e.currentTarget.value })}>
               {report.policies
-                .filter((p) => p.policy !== TODAY)
+                .filter((p) => p.policy !== FIRST_TOUCH)
                 .map((p) => (
                   <option key={p.policy} value={p.policy}>
                     {p.policy}
@@ -187,7 +187,7 @@ export function MachineFigure({ documents, report, profile, state }: ViewProps) 
         <>
           <div class={`panels of-${policies.length}`}>
             {policies.map((policy) => (
-              <Panel key={policy} {...{ report, machine, policy, graph }} chosen={policy !== TODAY} />
+              <Panel key={policy} {...{ report, machine, policy, graph }} chosen={policy !== FIRST_TOUCH} />
             ))}
           </div>
           <Legend graph={graph} busy={busy} exact={report.program.exact} />

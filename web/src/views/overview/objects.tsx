@@ -13,12 +13,12 @@ import { Value } from "../../value";
 import { Advice } from "./advice";
 
 /** Number of objects shown at first, and added by each further request. */
-const FIRST = 8;
-const MORE = 100;
+const FIRST_SHOWN = 8;
+const ADDED_PER_REQUEST = 100;
 /** Smallest share of the run time for an object to be shown at first. */
-const COSTLY = 0.005;
+const MIN_COST_SHARE = 0.005;
 
-const WHAT = {
+const EXPLANATION = {
   exact:
     "One line is one object: an allocation by its site, a static variable, a stack. Cost is what it accounts for of the run time that the best placement is predicted to save over first-touch; the costs of all objects add up to that. Exclusivity near 100 % means that moving pages is enough; near 1/nodes everyone uses everything, and only another schedule or even spreading helps.",
   samples:
@@ -132,7 +132,7 @@ function Line({ i, report, most, open, columns }: { i: number; report: Report; m
 
 function title(exact: boolean, most: number): string {
   if (!exact) return "Objects, the most remote samples first";
-  return most >= COSTLY ? "Which object is to blame" : "Objects";
+  return most >= MIN_COST_SHARE ? "Which object is to blame" : "Objects";
 }
 
 function Heads({ report, exact }: { report: Report; exact: boolean }) {
@@ -170,8 +170,8 @@ function Heads({ report, exact }: { report: Report; exact: boolean }) {
 
 export function Objects({ report, state }: { report: Report; state: State }) {
   const costs = report.objects.map((o) => o.cost_share ?? 0);
-  const costly = costs.filter((c) => c >= COSTLY).length;
-  const [shown, show] = useState(() => Math.max(3, Math.min(FIRST, costly)));
+  const costly = costs.filter((c) => c >= MIN_COST_SHARE).length;
+  const [shown, show] = useState(() => Math.max(3, Math.min(FIRST_SHOWN, costly)));
   const asked = Number(state.object ?? -1);
   const exact = report.objects.some((o) => o.cost_share !== null);
   const most = Math.max(0, ...costs);
@@ -179,13 +179,13 @@ export function Objects({ report, state }: { report: Report; state: State }) {
   const left = report.objects.length - visible.length;
   if (report.objects.length === 0) {
     return (
-      <Figure id="objects" title="Objects" what={WHAT.exact} rows={() => rows(report)}>
+      <Figure id="objects" title="Objects" what={EXPLANATION.exact} rows={() => rows(report)}>
         <p class="none">No object was accessed in what was recorded.</p>
       </Figure>
     );
   }
   return (
-    <Figure id="objects" title={title(exact, most)} what={exact ? WHAT.exact : WHAT.samples} rows={() => rows(report)}>
+    <Figure id="objects" title={title(exact, most)} what={exact ? EXPLANATION.exact : EXPLANATION.samples} rows={() => rows(report)}>
       <div class="scroll">
         <table class="objects">
           <Heads report={report} exact={exact} />
@@ -194,7 +194,7 @@ export function Objects({ report, state }: { report: Report; state: State }) {
               <Line
                 key={`${i} ${o.name}`}
                 {...{ i, report, most }}
-                open={i === asked || (i === 0 && most >= COSTLY && asked < 0)}
+                open={i === asked || (i === 0 && most >= MIN_COST_SHARE && asked < 0)}
                 columns={exact ? 10 : 8}
               />
             ))}
@@ -202,8 +202,8 @@ export function Objects({ report, state }: { report: Report; state: State }) {
         </table>
       </div>
       {left > 0 && (
-        <button type="button" class="more" data-unexported onClick={() => show(visible.length + MORE)}>
-          {left <= MORE ? `The other ${left}` : `${MORE} of the other ${left}`}
+        <button type="button" class="more" data-unexported onClick={() => show(visible.length + ADDED_PER_REQUEST)}>
+          {left <= ADDED_PER_REQUEST ? `The other ${left}` : `${ADDED_PER_REQUEST} of the other ${left}`}
           {exact && costly <= visible.length ? ", which cost next to nothing" : ""}
         </button>
       )}

@@ -1,7 +1,7 @@
 // A table of policies: predicted time, local fraction, balance.
 
 import { RangeBar, Bar } from "../../bar";
-import { TODAY, chosenPolicy } from "../../chosen";
+import { FIRST_TOUCH, chosenPolicy } from "../../chosen";
 import type { Policy, Report } from "../../documents";
 import type { Row } from "../../export/csv";
 import { Figure } from "../../figure";
@@ -10,7 +10,7 @@ import { Term } from "../../tip";
 import { Local } from "../../share";
 import { Value } from "../../value";
 
-const WHAT = {
+const EXPLANATION = {
   exact:
     "One line is one way to place pages. The bar is the typical predicted wall time, the thin line across its end the plausible range: shorter is better. Ranges overlap because they share what is not known; the speed-up over first-touch compares like with like. Shares and balances follow from the counted accesses, time is an estimate. Choose a policy to see it in the machine and in the other views.",
   samples:
@@ -51,14 +51,14 @@ function rows(report: Report): Row[] {
 /** The verdict on a policy; empty if the verdict is uncertain. */
 function recommendation({ policy }: Policy, { verdict }: Report): string {
   if (policy !== verdict.policy || verdict.outcome === "unknown") return "";
-  return policy === TODAY ? "keep it" : "recommended";
+  return policy === FIRST_TOUCH ? "keep it" : "recommended";
 }
 
 function Marks({ policy, report, shown }: { policy: Policy; report: Report; shown: boolean }) {
   const said = recommendation(policy, report);
   return (
     <>
-      {policy.policy === TODAY && <small class="mark">today</small>}
+      {policy.policy === FIRST_TOUCH && <small class="mark">today</small>}
       {said && <small class="mark best">{said}</small>}
       {shown && <small class="mark">shown</small>}
     </>
@@ -78,7 +78,7 @@ function Line({ i, report, most, chosen }: { i: number; report: Report; most: nu
           type="button"
           class="link"
           aria-pressed={policy.policy === chosen}
-          disabled={policy.policy === TODAY}
+          disabled={policy.policy === FIRST_TOUCH}
           onClick={() => update({ policy: policy.policy })}
         >
           <code>{policy.policy}</code>
@@ -127,7 +127,7 @@ export function Policies({ report, state }: { report: Report; state: State }) {
     <Figure
       id="policies"
       title={timed ? "What each policy would cost" : "What each policy would make local"}
-      what={report.program.exact ? WHAT.exact : WHAT.samples}
+      what={report.program.exact ? EXPLANATION.exact : EXPLANATION.samples}
       rows={() => rows(report)}
     >
       <div class="scroll">

@@ -28,7 +28,7 @@ export interface Shape {
 const WIDTH = 620;
 const EDGE = 10;
 /** Width of the thinnest lane; the largest width depends on the number of nodes, so that lanes do not overlap. */
-const THIN = 2;
+const MIN_LANE_WIDTH = 2;
 const thickest = (nodes: number) => (nodes <= 4 ? 11 : nodes <= 8 ? 9 : 5);
 
 const between = (a: Point, b: Point, share: number): Point => ({ x: a.x + (b.x - a.x) * share, y: a.y + (b.y - a.y) * share });
@@ -81,7 +81,7 @@ function lane(from: Point, to: Point, bend: number, offset: number, width: numbe
 /** The two directions of a pair are each moved to their left, so that they lie side by side. */
 function lanes(machine: Machine, nodes: readonly Point[], radius: number): Lane[] {
   const most = Math.max(...machine.links.map((l) => l.bandwidth), 1);
-  const width = (bandwidth: number) => Math.max(THIN, (bandwidth / most) * thickest(nodes.length));
+  const width = (bandwidth: number) => Math.max(MIN_LANE_WIDTH, (bandwidth / most) * thickest(nodes.length));
   return machine.links.flatMap((link, i) => {
     const [from, to] = [nodes[link.from], nodes[link.to]];
     if (!from || !to) return [];

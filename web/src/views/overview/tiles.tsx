@@ -1,6 +1,6 @@
 // The six most important figures of a run.
 
-import { TODAY } from "../../chosen";
+import { FIRST_TOUCH } from "../../chosen";
 import type { Report } from "../../documents";
 import { bytes as amount } from "../../format";
 import { Exclusivity, Local, rangeAt } from "../../share";
@@ -37,7 +37,7 @@ function MostLocal({ report }: { report: Report }) {
 export function Tiles({ report }: { report: Report }) {
   const today = Math.max(
     0,
-    report.policies.findIndex((p) => p.policy === TODAY),
+    report.policies.findIndex((p) => p.policy === FIRST_TOUCH),
   );
   const { exact, host, threads } = report.program;
   return (
@@ -46,7 +46,7 @@ export function Tiles({ report }: { report: Report }) {
         <Tile
           of={exact ? "local_fraction" : "local_samples"}
           title="Local accesses today"
-          note={`${exact ? "served by the thread’s own node" : "as far as samples tell, at 95 %"}; pages ${TODAY}, threads ${report.affinity.name}`}
+          note={`${exact ? "served by the thread’s own node" : "as far as samples tell, at 95 %"}; pages ${FIRST_TOUCH}, threads ${report.affinity.name}`}
         >
           <Local pointer={`/policies/${today}`} of={report} />
         </Tile>

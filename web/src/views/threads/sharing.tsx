@@ -104,7 +104,9 @@ export function Sharing({ threads, nodes, palette, after, unit }: SharingProps) 
           />
         </div>
         <output class="reading" id="sharing-said" aria-live="polite" data-unexported={pair ? undefined : true}>
-          {pair ? told(threads, order, pair, placing.nodes, unit) : `Under ${placing.affinity} threads. Point at a square for its pair.`}
+          {pair
+            ? pairSummary(threads, order, pair, placing.nodes, unit)
+            : `Under ${placing.affinity} threads. Point at a square for its pair.`}
         </output>
         <div class="legend" role="group" aria-label="Colours of the matrix">
           {range.most > 1 && (
@@ -124,7 +126,7 @@ export function Sharing({ threads, nodes, palette, after, unit }: SharingProps) 
 
 const who = (threads: Threads, group: number) => threads.groups[group]?.label ?? "";
 
-function told(threads: Threads, order: Order, pair: { row: number; column: number }, nodes: number[], unit: string): string {
+function pairSummary(threads: Threads, order: Order, pair: { row: number; column: number }, nodes: number[], unit: string): string {
   const [a, b] = [order.groups[pair.row]!, order.groups[pair.column]!];
   const value = threads.sharing[a]?.[b] ?? 0;
   if (a === b) return `${who(threads, a)} on node ${nodes[a]}: ${count(Math.round(value))} ${unit} to pages that nobody else uses.`;

@@ -1,7 +1,7 @@
 // Slices as charts, one below the other, with one cursor and one selection.
 
 import { useMemo, useState } from "preact/hooks";
-import { TODAY } from "../../chosen";
+import { FIRST_TOUCH } from "../../chosen";
 import type { Report } from "../../documents";
 import type { Row } from "../../export/csv";
 import { Figure } from "../../figure";
@@ -37,7 +37,7 @@ export function Charts({ report, palette, selected }: { report: Report; palette:
         <Plot key={chart.id} chart={chart} slices={report.slices} palette={palette} selected={selected} onSelect={select} onHover={hover} />
       ))}
       <output class="reading" aria-live="off" data-unexported>
-        {at === null ? "Drag over a chart to select a stretch of time." : told(report, at)}
+        {at === null ? "Drag over a chart to select a stretch of time." : sliceSummary(report, at)}
       </output>
     </Figure>
   );
@@ -76,9 +76,9 @@ function Line({ report, selected }: { report: Report; selected: readonly [number
 }
 
 /** Bounds of the local fraction of the whole run; they are narrower than those derived from the slices. */
-const whole = (report: Report) => report.policies.find((p) => p.policy === TODAY)?.local_range ?? null;
+const whole = (report: Report) => report.policies.find((p) => p.policy === FIRST_TOUCH)?.local_range ?? null;
 
-function told(report: Report, at: number): string {
+function sliceSummary(report: Report, at: number): string {
   const last = report.slices[report.slices.length - 1];
   if (!last) return "";
   const slice = at >= last.start_seconds ? last : report.slices.find((s) => at >= s.start_seconds && at < s.end_seconds);

@@ -6,7 +6,7 @@ import type { Row } from "../../export/csv";
 import { Figure } from "../../figure";
 import { count, pages, percent, seconds } from "../../format";
 import { runAt } from "../../paint/bands";
-import { NOBODY } from "../../paint/cells";
+import { NO_ACCESS } from "../../paint/cells";
 import { FILM_MODES, stepAt, type Film, type FilmMode } from "../../paint/film";
 import { atSavedResolution } from "../../paint/surface";
 import { Inks } from "../../paint/inks";
@@ -142,7 +142,7 @@ export function Screen({ report, strip, film, palette, selected, state }: Screen
         </div>
         <output class="reading" id="film-said" aria-live="polite">
           {hover
-            ? told(film, strip, report, hover)
+            ? cellSummary(film, strip, report, hover)
             : `Step ${step + 1} of ${film.steps}: ${seconds(film.start[step]!)} – ${seconds(film.end[step]!)}.`}
         </output>
         <FilmLegend mode={mode} palette={palette} nodes={strip.nodes} film={film} />
@@ -193,14 +193,14 @@ function FilmLegend({ mode, palette, nodes, film }: { mode: FilmMode; palette: P
   );
 }
 
-function told(film: Film, strip: Strip, report: Report, { column, step }: { column: number; step: number }): string {
+function cellSummary(film: Film, strip: Strip, report: Report, { column, step }: { column: number; step: number }): string {
   const at = step * film.width + column;
   const first = Math.floor((column * strip.pages) / film.width);
   const end = Math.max(first + 1, Math.floor(((column + 1) * strip.pages) / film.width));
   const run = strip.objects[runAt(strip.objects, first)];
   const where = run ? `${run.name}, pages ${pages(first - run.first, Math.min(end, run.first + run.pages) - first)}` : "";
   const when = `${seconds(film.start[step]!)} – ${seconds(film.end[step]!)}`;
-  if (film.dominant[at] === NOBODY) return `${when}: ${where}: not used.`;
+  if (film.dominant[at] === NO_ACCESS) return `${when}: ${where}: not used.`;
   const unit = report.program.exact ? "accesses" : "samples";
   return `${when}: ${where}: ${count(Math.round(film.accesses[at]!))} ${unit}, most of them by node ${film.dominant[at]}, ${percent(film.local[at]! / 255)} local under first-touch.`;
 }
@@ -209,7 +209,7 @@ function rows(film: Film): Row[] {
   const made: Row[] = [["start [s]", "end [s]", "column", "dominant node", "accesses", "local share"]];
   film.dominant.forEach((node, at) => {
     const step = Math.floor(at / film.width);
-    if (node !== NOBODY)
+    if (node !== NO_ACCESS)
       made.push([film.start[step], film.end[step], at % film.width, node, film.accesses[at], +(film.local[at]! / 255).toFixed(4)]);
   });
   return made;

@@ -18,10 +18,10 @@ use std::process::Command;
 use std::time::Duration;
 
 /// Longest time until the end of the child is noticed.
-const BETWEEN: Duration = Duration::from_millis(1);
+const CHILD_POLL_INTERVAL: Duration = Duration::from_millis(1);
 /// The interval between inspections while an emulator counts accesses: longer than any run, because our own accesses
 /// would be counted.
-const NEVER: Duration = Duration::from_secs(1 << 30);
+const NO_INSPECTION: Duration = Duration::from_secs(1 << 30);
 
 pub fn run(arguments: &Arguments, words: Vec<OsString>) -> anyhow::Result<Outcome> {
     settings::check_files(arguments).map_err(|e| session_failure(&e))?;
@@ -51,7 +51,7 @@ pub fn run(arguments: &Arguments, words: Vec<OsString>) -> anyhow::Result<Outcom
     privileges::set_niceness(super::NICENESS);
     decline_balancing();
     let status = loop {
-        match child.next(BETWEEN, &[SIGUSR1, SIGUSR2])? {
+        match child.next(CHILD_POLL_INTERVAL, &[SIGUSR1, SIGUSR2])? {
             child::Event::Ended(status) => break status,
             child::Event::Kept(SIGUSR1) => session.pause(),
             child::Event::Kept(_) => session.resume(),
@@ -133,7 +133,7 @@ fn run_unbalanced(
     let mut command = command(plan, words, &folder)?;
     let child = Forwarding::start(&mut command).map_err(|e| cannot_start(&words[0], &e))?;
     let status = child
-        .wait(NEVER, |_| NEVER)
+        .wait(NO_INSPECTION, |_| NO_INSPECTION)
         .map_err(|e| failure(125, e.to_string()))?;
     let status = shell_status(status);
     let time = clock::monotonic() - began;

@@ -15,8 +15,8 @@ use std::process::{Child, Command};
 use std::time::{Duration, Instant};
 
 /// Longest time that the server gets to publish the end of the session, and the interval at which it is polled.
-const PATIENCE: Duration = Duration::from_secs(2);
-const PAUSE: Duration = Duration::from_millis(10);
+const PUBLISH_TIMEOUT: Duration = Duration::from_secs(2);
+const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
 /// The process that serves the page.
 pub struct Page {
@@ -25,7 +25,7 @@ pub struct Page {
     /// The rest of a line that did not fit.
     unsent: Vec<u8>,
     /// Time until which this process waits for the server at its end.
-    patient_until: Instant,
+    publish_deadline: Instant,
     /// Folder of the profile that is shown.
     folder: PathBuf,
     /// The command that shows the page again, once the session has ended.
@@ -51,7 +51,7 @@ impl Page {
             server: server.context("cannot start `nodewise serve`")?,
             pipe,
             unsent: Vec::new(),
-            patient_until: Instant::now(),
+            publish_deadline: Instant::now(),
             folder: folder.to_owned(),
             again: None,
         })
@@ -59,7 +59,7 @@ impl Page {
 
     /// Sends a line after each interval. A slow server does not delay the session: lines for which it has no room are
     /// dropped.
-    fn tell(&mut self, status: &Status) -> io::Result<()> {
+    fn send_status(&mut self, status: &Status) -> io::Result<()> {
         if self.server.try_wait()?.is_some() {
             return Err(ErrorKind::BrokenPipe.into());
         }
@@ -79,7 +79,7 @@ impl Page {
 
     /// Tells the server that the profile is complete. Dropping this then waits briefly until it has published the end.
     fn end(&mut self) {
-        self.patient_until = Instant::now() + PATIENCE;
+        self.publish_deadline = Instant::now() + PUBLISH_TIMEOUT;
         let _ = self.pipe.shutdown(Shutdown::Write);
         self.again = Some(format!(
             "the page again: {}",
@@ -92,7 +92,7 @@ impl Subscriber for Page {
     fn receive(&mut self, _: Duration, event: &Event<'_>) -> Result<(), String> {
         match event {
             Event::Updated(status) => self
-                .tell(status)
+                .send_status(status)
                 .map_err(|e| format!("the page has ended ({e}); all else goes on"))?,
             Event::Ended(_) => self.end(),
             _ => {}
@@ -107,8 +107,8 @@ impl Subscriber for Page {
 
 impl Drop for Page {
     fn drop(&mut self) {
-        while Instant::now() < self.patient_until && matches!(self.server.try_wait(), Ok(None)) {
-            std::thread::sleep(PAUSE);
+        while Instant::now() < self.publish_deadline && matches!(self.server.try_wait(), Ok(None)) {
+            std::thread::sleep(POLL_INTERVAL);
         }
         let _ = self.server.kill();
         let _ = self.server.wait();

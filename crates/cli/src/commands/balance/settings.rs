@@ -97,11 +97,13 @@ pub fn options(arguments: &Arguments) -> Options {
 }
 
 /// Environment variable with a number of nodes to make up, between which nothing is really moved.
-const PRETEND: &str = "NODEWISE_PRETEND_NODES";
+const PRETENDED_NODES_VARIABLE: &str = "NODEWISE_PRETEND_NODES";
 
 /// The nodes of this host and their links.
 pub fn topology(arguments: &Arguments) -> anyhow::Result<Topology> {
-    let pretend = std::env::var(PRETEND).ok().and_then(|n| n.parse().ok());
+    let pretend = std::env::var(PRETENDED_NODES_VARIABLE)
+        .ok()
+        .and_then(|n| n.parse().ok());
     Ok(Topology::this(
         &Host::default(),
         arguments.machine.as_deref(),

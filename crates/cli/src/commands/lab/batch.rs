@@ -1,17 +1,17 @@
 //! Reads a batch file: many placements and commands for one boot.
 
 use anyhow::{Context, bail};
-use nodewise_lab::Under;
+use nodewise_lab::RunPlacement;
 use std::ffi::OsString;
 use std::path::Path;
 
 /// Reads a placement and a command from each line; empty lines and lines that begin with `#` are ignored.
-pub fn read(file: &Path) -> anyhow::Result<(Vec<Under>, Vec<Vec<OsString>>)> {
+pub fn read(file: &Path) -> anyhow::Result<(Vec<RunPlacement>, Vec<Vec<OsString>>)> {
     let text = nodewise_input::text(file).with_context(|| format!("cannot read {}", file.display()))?;
     parse(&text, &file.display().to_string())
 }
 
-fn parse(text: &str, name: &str) -> anyhow::Result<(Vec<Under>, Vec<Vec<OsString>>)> {
+fn parse(text: &str, name: &str) -> anyhow::Result<(Vec<RunPlacement>, Vec<Vec<OsString>>)> {
     let lines = text
         .lines()
         .enumerate()
@@ -19,7 +19,7 @@ fn parse(text: &str, name: &str) -> anyhow::Result<(Vec<Under>, Vec<Vec<OsString
     let run = |(number, line): (usize, &str)| {
         let at = || format!("{name}, line {}", number + 1);
         let mut words = line.split_whitespace();
-        let under: Under = words.next().unwrap_or_default().parse().with_context(at)?;
+        let under: RunPlacement = words.next().unwrap_or_default().parse().with_context(at)?;
         let command: Vec<OsString> = words.map(OsString::from).collect();
         if command.is_empty() {
             bail!("{}: a command is missing after {under}", at());
@@ -40,7 +40,10 @@ mod tests {
     #[test]
     fn a_line_is_a_placement_and_a_command() {
         let (under, commands) = parse("# both\nfirst-touch ./app 1\n\nmap:a.map  ./app 2\n", "runs").unwrap();
-        assert_eq!(under, [Under::FirstTouch, Under::Map("a.map".into())]);
+        assert_eq!(
+            under,
+            [RunPlacement::FirstTouch, RunPlacement::Map("a.map".into())]
+        );
         assert_eq!(commands, [["./app", "1"], ["./app", "2"]]);
     }
 

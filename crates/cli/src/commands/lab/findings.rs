@@ -1,14 +1,14 @@
 //! Converts the results of a laboratory to the form of the report.
 
-use nodewise_lab::{Experiment, GuestRun, ObjectSeen, Session, SliceSeen, Virtual};
+use nodewise_lab::{Experiment, GuestObject, GuestRun, GuestSlice, Session, VirtualMachine};
 use nodewise_report::lab::{
-    self as report, Balance, Counts, Node, Object, Placement, Results, Run, SCHEMA, Slice,
+    self as report, Balance, Counts, LabRun, Node, Object, Placement, Results, SCHEMA, Slice,
 };
 use std::ffi::OsString;
 
-pub fn of(machine: &Virtual, asked: &Experiment, session: &Session) -> report::Experiment {
-    let mut runs: Vec<Run> = session.outcomes.iter().map(run).collect();
-    for (run, own) in runs.iter_mut().zip(&asked.commands) {
+pub fn of(machine: &VirtualMachine, experiment: &Experiment, session: &Session) -> report::Experiment {
+    let mut runs: Vec<LabRun> = session.outcomes.iter().map(run).collect();
+    for (run, own) in runs.iter_mut().zip(&experiment.commands) {
         run.command = Some(words(own));
     }
     let results = match runs.len() {
@@ -25,9 +25,9 @@ pub fn of(machine: &Virtual, asked: &Experiment, session: &Session) -> report::E
         linux: named("Linux", &session.kernel),
         qemu: named("QEMU", &session.qemu),
         boot_seconds: session.boot_seconds,
-        command: words(&asked.command),
-        bind: asked.bind.clone(),
-        huge_pages: asked.huge_pages.name(),
+        command: words(&experiment.command),
+        bind: experiment.bind.clone(),
+        huge_pages: experiment.huge_pages.name(),
         results,
     }
 }
@@ -37,7 +37,7 @@ fn words(command: &[OsString]) -> Vec<String> {
 }
 
 /// How the machine was scaled: its title without the name.
-pub fn scale(machine: &Virtual) -> Option<&str> {
+pub fn scale(machine: &VirtualMachine) -> Option<&str> {
     let line = machine.scale.as_deref()?;
     let bare = line.strip_prefix(&machine.machine.name);
     Some(bare.and_then(|l| l.strip_prefix(": ")).unwrap_or(line))
@@ -52,7 +52,7 @@ fn named(name: &str, version: &str) -> String {
     }
 }
 
-fn nodes(machine: &Virtual) -> Vec<Node> {
+fn nodes(machine: &VirtualMachine) -> Vec<Node> {
     let all = machine.machine.nodes.iter().enumerate();
     all.map(|(number, node)| Node {
         node: number as u32,
@@ -62,14 +62,14 @@ fn nodes(machine: &Virtual) -> Vec<Node> {
     .collect()
 }
 
-fn run(outcome: &GuestRun) -> Run {
-    let (here, elsewhere) = (sum(&outcome.accesses), sum(&outcome.elsewhere));
-    let all = here + elsewhere;
+fn run(outcome: &GuestRun) -> LabRun {
+    let (own, other) = (sum(&outcome.accesses), sum(&outcome.other_accesses));
+    let all = own + other;
     let counted = !outcome.accesses.is_empty();
     let mut objects: Vec<Object> = outcome.objects.iter().filter_map(object).collect();
     objects.sort_by_key(|o| std::cmp::Reverse(o.accesses.iter().sum::<u64>()));
     let risen = |name: &str| outcome.kernel.get(name).copied();
-    Run {
+    LabRun {
         under: outcome.under.clone(),
         command: None,
         exit_status: outcome.ended.then_some(outcome.exit_status),
@@ -79,8 +79,8 @@ fn run(outcome: &GuestRun) -> Run {
         reachable_fraction: outcome.reachable_fraction(),
         access_balance: outcome.access_balance(),
         over_objects: outcome.over_objects,
-        elsewhere: counted.then(|| outcome.elsewhere.clone()),
-        elsewhere_share: (all > 0).then(|| elsewhere as f64 / all as f64),
+        elsewhere: counted.then(|| outcome.other_accesses.clone()),
+        elsewhere_share: (all > 0).then(|| other as f64 / all as f64),
         pages: outcome.pages.clone(),
         placement: outcome.placement.as_deref().and_then(placement),
         pages_migrated: risen("numa_pages_migrated"),
@@ -92,7 +92,7 @@ fn run(outcome: &GuestRun) -> Run {
     }
 }
 
-fn slice(seen: &SliceSeen) -> Slice {
+fn slice(seen: &GuestSlice) -> Slice {
     Slice {
         end_seconds: seen.end_ns as f64 / 1e9,
         local_fraction: seen.local_fraction(),
@@ -116,7 +116,7 @@ fn sum(counts: &Counts) -> u64 {
 }
 
 /// An object of the report; `None` if it was never accessed.
-fn object(seen: &ObjectSeen) -> Option<Object> {
+fn object(seen: &GuestObject) -> Option<Object> {
     let all = sum(&seen.accesses);
     let local: u64 = (0..seen.accesses.len())
         .filter_map(|n| seen.accesses[n].get(n))
@@ -141,14 +141,14 @@ mod tests {
 
     #[test]
     fn shares_are_of_all_and_untouched_objects_are_left_out() {
-        let seen = |accesses: Counts| ObjectSeen {
+        let seen = |accesses: Counts| GuestObject {
             pages: 16,
             accesses,
-            ..ObjectSeen::default()
+            ..GuestObject::default()
         };
         let outcome = GuestRun {
             accesses: vec![vec![6, 1], vec![1, 1]],
-            elsewhere: vec![vec![1, 0], vec![0, 0]],
+            other_accesses: vec![vec![1, 0], vec![0, 0]],
             objects: vec![
                 seen(vec![vec![0, 0], vec![0, 0]]),
                 seen(vec![vec![1, 0], vec![1, 0]]),

@@ -1,6 +1,6 @@
 //! Writes the exact access counts of each page as CSV.
 
-use nodewise_lab::{GuestRun, PageSeen};
+use nodewise_lab::{GuestPage, GuestRun};
 use std::fmt::Write;
 
 /// CSV with a header and a line for each page of each run; the columns are documented in `docs/lab.md`.
@@ -19,7 +19,7 @@ pub fn csv(outcomes: &[GuestRun], nodes: usize) -> String {
     text
 }
 
-fn line(outcome: &GuestRun, page: &PageSeen) -> String {
+fn line(outcome: &GuestRun, page: &GuestPage) -> String {
     let object = page.object.and_then(|o| outcome.objects.get(o));
     let mut line = match object {
         Some(o) => {
@@ -47,16 +47,16 @@ fn quoted(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use nodewise_lab::ObjectSeen;
+    use nodewise_lab::GuestObject;
 
     #[test]
     fn a_page_is_a_line_and_pages_of_no_object_say_nothing_of_one() {
-        let object = ObjectSeen {
+        let object = GuestObject {
             process: 77,
             page: 16,
-            ..ObjectSeen::default()
+            ..GuestObject::default()
         };
-        let page = |page, object| PageSeen {
+        let page = |page, object| GuestPage {
             page,
             object,
             home: 1,

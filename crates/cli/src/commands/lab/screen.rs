@@ -4,15 +4,15 @@ use super::findings;
 use crate::output::say;
 use indicatif::{ProgressBar, ProgressStyle};
 use nodewise_analysis::figures::{plural, seconds};
-use nodewise_lab::{Event, Setup, Under, Virtual};
+use nodewise_lab::{Event, RunPlacement, Setup, VirtualMachine};
 use std::cell::Cell;
 use std::io::Write;
 use std::time::{Duration, Instant};
 
 /// How many times as long as on a real CPU emulated code takes, at least and at most (docs/lab.md, *Cost*).
-const SLOWDOWN: (f64, f64) = (10.0, 50.0);
+const EMULATION_SLOWDOWN: (f64, f64) = (10.0, 50.0);
 /// What counting accesses adds at most, as a factor (likewise).
-const COUNTING: f64 = 4.0 / 3.0;
+const COUNTING_SLOWDOWN: f64 = 4.0 / 3.0;
 
 pub struct Show {
     bar: ProgressBar,
@@ -27,7 +27,7 @@ pub struct Show {
 }
 
 impl Show {
-    pub fn new(json: bool, runs: &[Under], setup: Setup) -> Self {
+    pub fn new(json: bool, runs: &[RunPlacement], setup: Setup) -> Self {
         let bar = ProgressBar::new_spinner();
         bar.set_style(ProgressStyle::with_template("{spinner} {msg} {elapsed}").expect("a valid template"));
         let show = Self {
@@ -55,7 +55,7 @@ impl Show {
         self.bar.suspend(|| say!("{text}"));
     }
 
-    pub fn booting(&self, machine: &Virtual) {
+    pub fn booting(&self, machine: &VirtualMachine) {
         let name = &machine.machine.name;
         let scale = findings::scale(machine).unwrap_or("as it is");
         self.say(&format!("{name}, {scale}"));
@@ -129,7 +129,7 @@ impl Show {
 /// is serial, and one virtual CPU emulates all of it.
 fn estimate(runs: usize, cpus: (usize, usize), setup: &Setup) -> String {
     let at_once = cpus.0.min(cpus.1).max(1) as f64;
-    let counting = if setup.counters { COUNTING } else { 1.0 };
+    let counting = if setup.counters { COUNTING_SLOWDOWN } else { 1.0 };
     let limit = setup.time_limit.map_or_else(
         || "no time limit (--time-limit)".to_owned(),
         |limit| format!("the time limit is {}", seconds(limit.as_secs_f64())),
@@ -146,8 +146,8 @@ fn estimate(runs: usize, cpus: (usize, usize), setup: &Setup) -> String {
         "{} on {emulated}: {} (parallel) to {} (serial) for each second of CPU time on a real machine, and a few seconds \
          to boot; {limit}",
         plural(runs, "run"),
-        seconds(SLOWDOWN.0 * runs as f64 / at_once),
-        seconds(SLOWDOWN.1 * counting * runs as f64),
+        seconds(EMULATION_SLOWDOWN.0 * runs as f64 / at_once),
+        seconds(EMULATION_SLOWDOWN.1 * counting * runs as f64),
     )
 }
 
@@ -162,15 +162,15 @@ mod tests {
             time_limit: limit.map(Duration::from_secs),
             counters,
         };
-        let said = estimate(2, (8, 2), &setup(true, Some(90)));
+        let text = estimate(2, (8, 2), &setup(true, Some(90)));
         assert!(
-            said.starts_with("2 runs on 8 virtual CPUs, emulated by 2 CPUs"),
-            "{said}"
+            text.starts_with("2 runs on 8 virtual CPUs, emulated by 2 CPUs"),
+            "{text}"
         );
         let times = |runs, cpus| {
-            let said = estimate(runs, cpus, &setup(false, None));
-            assert!(said.ends_with("no time limit (--time-limit)"), "{said}");
-            said.split(": ")
+            let text = estimate(runs, cpus, &setup(false, None));
+            assert!(text.ends_with("no time limit (--time-limit)"), "{text}");
+            text.split(": ")
                 .nth(1)
                 .unwrap()
                 .split(" for")

@@ -16,9 +16,13 @@ pub fn capture(folder: &Path, files: &[(String, Vec<u8>)], force: bool) -> anyho
 
 /// Writes files from the guest, named by their paths there, into `folder`: each file or folder that was asked for under
 /// its own name.
-pub fn write_brought(folder: &Path, asked: &[PathBuf], files: &[(String, Vec<u8>)]) -> anyhow::Result<()> {
+pub fn write_brought(
+    folder: &Path,
+    requested: &[PathBuf],
+    files: &[(String, Vec<u8>)],
+) -> anyhow::Result<()> {
     let named = |path: &str| {
-        let of = asked.iter().find(|a| Path::new(path).starts_with(a));
+        let of = requested.iter().find(|a| Path::new(path).starts_with(a));
         let above = of.and_then(|a| a.parent()).unwrap_or(Path::new("/"));
         Path::new(path)
             .strip_prefix(above)

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Environment variable that makes the threads of a repetition start in another order (`runtime/threads.c`).
-const ARRIVAL: &str = "NODEWISE_ARRIVAL";
+const ARRIVAL_VARIABLE: &str = "NODEWISE_ARRIVAL";
 
 /// The repetitions of a recording.
 pub struct Repetitions(Vec<Command>);
@@ -112,7 +112,7 @@ fn again(command: &Command, run: u32) -> Command {
             None => again.env_remove(name),
         };
     }
-    again.env(ARRIVAL, run.to_string());
+    again.env(ARRIVAL_VARIABLE, run.to_string());
     nodewise_observe::without_output(&mut again);
     again
 }

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::time::Duration;
 
 /// Exit statuses of programs killed by SIGILL, SIGTRAP, SIGABRT, SIGBUS, SIGFPE or SIGSEGV.
-const CRASHES: [u8; 6] = [132, 133, 134, 135, 136, 139];
+const CRASH_STATUSES: [u8; 6] = [132, 133, 134, 135, 136, 139];
 
 /// Prints the summary of a program that counted its accesses.
 ///
@@ -65,7 +65,7 @@ pub fn recorded(folder: &Path, recorded: &Recorded, emulator: Option<&Emulator>,
             recorded.uncounted.join(", ")
         );
     }
-    if let Some(emulator) = emulator.filter(|_| CRASHES.contains(&recorded.status)) {
+    if let Some(emulator) = emulator.filter(|_| CRASH_STATUSES.contains(&recorded.status)) {
         say!(
             "ended by signal {} under QEMU {}, which may be at fault, as it is with zsh, ruby and forks of programs of \
              several threads: if so, plain `qemu-x86_64 PROGRAM` ends like this, and PROGRAM alone does not",

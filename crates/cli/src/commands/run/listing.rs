@@ -6,9 +6,9 @@ use nodewise_enforce::{Plan, RuleFound};
 use nodewise_report::and_more;
 
 /// Largest number of characters of a variable's value that are shown.
-const VALUE: usize = 60;
+const MAX_VALUE_LENGTH: usize = 60;
 /// Largest number of code ranges of a rule that are shown.
-const PLACES: usize = 2;
+const MAX_RANGES_SHOWN: usize = 2;
 
 /// The whole plan, one line each.
 pub fn lines(plan: &Plan) -> Vec<String> {
@@ -52,8 +52,8 @@ fn rule(rule: &RuleFound) -> Vec<String> {
     let mut lines = vec![format!("rule     {} -> {}", label(rule), rule.distribution)];
     let mut places = rule.places.clone();
     places.dedup();
-    let more = and_more(places.len().saturating_sub(PLACES), "place", "--json");
-    places.truncate(PLACES);
+    let more = and_more(places.len().saturating_sub(MAX_RANGES_SHOWN), "place", "--json");
+    places.truncate(MAX_RANGES_SHOWN);
     if !places.is_empty() {
         let at = if rule.by_order {
             "by order of calls in"
@@ -71,7 +71,7 @@ fn rule(rule: &RuleFound) -> Vec<String> {
 }
 
 fn cut(value: &str) -> String {
-    match value.char_indices().nth(VALUE) {
+    match value.char_indices().nth(MAX_VALUE_LENGTH) {
         Some((end, _)) => format!("{}… ({} characters)", &value[..end], value.chars().count()),
         None => value.to_owned(),
     }

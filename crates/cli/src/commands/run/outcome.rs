@@ -133,12 +133,12 @@ fn followed_line(followed: &super::Followed) -> Option<String> {
 /// planned threads. Threads that OpenMP binds itself are not seen; several processes are counted together.
 fn miscounted(plan: &Plan, achieved: &Achieved) -> Option<String> {
     let (planned, came) = (plan.threads.cpus.len(), achieved.threads_bound.max(1) as usize);
-    let asked = plan.environment.iter().any(|(k, _)| k == "OMP_NUM_THREADS");
+    let set_by_plan = plan.environment.iter().any(|(k, _)| k == "OMP_NUM_THREADS");
     let by_thread = plan
         .rules
         .iter()
         .any(|r| r.distribution.starts_with("block by thread"));
-    let counted = plan.binds_threads() && achieved.processes == 1 && (asked || by_thread);
+    let counted = plan.binds_threads() && achieved.processes == 1 && (set_by_plan || by_thread);
     (counted && planned != came).then(|| {
         format!(
             "planned for {planned} threads, {came} came: --threads {came} deals the blocks and CPUs to those"

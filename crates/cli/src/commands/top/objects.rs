@@ -10,14 +10,14 @@ use ratatui::text::{Line, Span, Text};
 use ratatui::widgets::{Paragraph, Row, Table, TableState};
 
 /// Columns of the screen below which advice and the number of remote accesses are left out.
-const WIDE: u16 = 90;
+const MIN_WIDE_COLUMNS: u16 = 90;
 
 pub fn draw(frame: &mut Frame<'_>, screen: &Screen, area: Rect) {
     let objects = screen.objects();
     if objects.is_empty() {
         return frame.render_widget(Paragraph::new("no objects: nothing was accessed"), area);
     }
-    let wide = area.width >= WIDE;
+    let wide = area.width >= MIN_WIDE_COLUMNS;
     let bold = Style::new().add_modifier(Modifier::BOLD);
     let rows = objects.iter().map(|object| Row::new(row(object, wide)));
     let table = Table::new(rows, widths(wide)).header(Row::new(heads(screen.order, wide)).style(bold));

@@ -16,12 +16,15 @@ pub struct Recorder {
 impl Recorder {
     pub fn start(pids: &[u32]) -> anyhow::Result<Self> {
         let folder = folder()?;
-        let said = File::create(folder.join("said"))?;
+        let messages = File::create(folder.join("said"))?;
         let mut command = Command::new(std::env::current_exe()?);
         let pids: Vec<String> = pids.iter().map(u32::to_string).collect();
         command.args(["record", "--pid", &pids.join(","), "-o"]);
         command.arg(folder.join("profile"));
-        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(said);
+        command
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(messages);
         let process = child::depend(&mut command, Vec::new()).spawn();
         let process = process.inspect_err(|_| drop(std::fs::remove_dir_all(&folder)));
         Ok(Self {
@@ -38,8 +41,8 @@ impl Recorder {
     /// The last message of the process, once it has ended.
     pub fn ended(&mut self) -> Option<String> {
         self.process.try_wait().ok()??;
-        let said = std::fs::read_to_string(self.folder.join("said")).unwrap_or_default();
-        let last = said
+        let messages = std::fs::read_to_string(self.folder.join("said")).unwrap_or_default();
+        let last = messages
             .lines()
             .rfind(|l| !l.trim().is_empty())
             .unwrap_or("it has ended");

@@ -15,12 +15,12 @@ use std::sync::mpsc::{Receiver, TryRecvError, channel};
 use std::time::{Duration, Instant};
 
 /// Longest time between two updates; keys are handled at once.
-const TURN: Duration = Duration::from_millis(100);
+const REFRESH_INTERVAL: Duration = Duration::from_millis(100);
 /// Longest wait for a printed screen: the kernel first scans a program after about a second, then again after at most a
 /// minute, and never while it sleeps.
 const LONGEST_WAIT: Duration = Duration::from_secs(90);
 /// Lines of a printed screen.
-const LINES: u16 = 40;
+const PRINTED_LINES: u16 = 40;
 
 /// A change of the profile.
 enum Update {
@@ -89,11 +89,11 @@ fn event_loop(
 ) -> anyhow::Result<()> {
     loop {
         apply_updates(updates, screen)?;
-        if let Some(said) = recorder.as_mut().and_then(|r| r.ended()) {
+        if let Some(last_message) = recorder.as_mut().and_then(|r| r.ended()) {
             if screen.figures.is_none() && !screen.live {
-                bail!("{said}");
+                bail!("{last_message}");
             }
-            screen.message = Some(plain(&said));
+            screen.message = Some(plain(&last_message));
         }
         terminal.draw(|frame| draw::draw(frame, screen))?;
         if signals.wait(Duration::ZERO).is_some() || key_quits(screen)? {
@@ -117,7 +117,7 @@ fn apply_updates(updates: &Receiver<Update>, screen: &mut Screen) -> anyhow::Res
 
 /// Waits for a key for one turn; returns whether to quit.
 fn key_quits(screen: &mut Screen) -> anyhow::Result<bool> {
-    if !event::poll(TURN)? {
+    if !event::poll(REFRESH_INTERVAL)? {
         return Ok(false);
     }
     let Event::Key(key) = event::read()? else {
@@ -145,13 +145,13 @@ pub fn once(mut profile: Followed<Figures>, mut recorder: Option<Recorder>) -> a
             Look::Waits(why) if began.elapsed() > LONGEST_WAIT => {
                 bail!("nothing to show after {} s: {why}", LONGEST_WAIT.as_secs())
             }
-            Look::Waits(_) | Look::Same if signals.wait(TURN).is_some() => bail!("stopped"),
+            Look::Waits(_) | Look::Same if signals.wait(REFRESH_INTERVAL).is_some() => bail!("stopped"),
             Look::Waits(_) | Look::Same => {}
         }
     }
     screen.live = profile.live();
     let width = u16::try_from(output::Screen::of_stdout().width).unwrap_or(u16::MAX);
-    let mut terminal = Terminal::new(TestBackend::new(width.min(300), LINES))?;
+    let mut terminal = Terminal::new(TestBackend::new(width.min(300), PRINTED_LINES))?;
     terminal.draw(|frame| draw::draw(frame, &screen))?;
     output::print(&draw::text(terminal.backend().buffer()))
 }

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 
 /// Largest number of words on a line; longer lists are cut.
-const MOST_WORDS: usize = 120;
+const MAX_WORDS_PER_LINE: usize = 120;
 
 pub fn write(machine: &Machine, screen: Screen) -> String {
     links(machine, screen) + &hops(machine, screen) + &hop_rules(machine) + &requests(machine)
@@ -81,8 +81,8 @@ fn by_width<'a>(machine: &'a Machine, ends: &[Ends]) -> BTreeMap<(Reverse<u64>, 
 
 /// The first words of many, each a `what`.
 fn list(label: &str, mut words: Vec<String>, what: &str, screen: Screen) -> String {
-    let more = and_more(words.len().saturating_sub(MOST_WORDS), what, "--json");
-    words.truncate(MOST_WORDS);
+    let more = and_more(words.len().saturating_sub(MAX_WORDS_PER_LINE), what, "--json");
+    words.truncate(MAX_WORDS_PER_LINE);
     screen.wrap(
         label,
         words.iter().map(String::as_str).chain(more.split_whitespace()),
@@ -184,9 +184,9 @@ mod tests {
             colour: false,
         };
         let links = |n: usize| (0..n).map(|i| format!("0-{i}")).collect();
-        assert!(!list("", links(MOST_WORDS), "link", screen).contains("more"));
-        let text = list("", links(MOST_WORDS + 2), "link", screen);
+        assert!(!list("", links(MAX_WORDS_PER_LINE), "link", screen).contains("more"));
+        let text = list("", links(MAX_WORDS_PER_LINE + 2), "link", screen);
         let words: Vec<_> = text.split_whitespace().collect();
-        assert_eq!(words[MOST_WORDS..].join(" "), "and 2 more links (--json)");
+        assert_eq!(words[MAX_WORDS_PER_LINE..].join(" "), "and 2 more links (--json)");
     }
 }

@@ -50,7 +50,7 @@ impl Measure {
 }
 
 /// The measurements, and the host they were made on.
-struct Found {
+struct MeasuredMachine {
     machine: Machine,
     measured: Measured,
     /// Date of the measurement, as `2026-11-22`.
@@ -85,7 +85,7 @@ pub fn quickly(limit: Duration) -> anyhow::Result<(Machine, bool)> {
     Ok((found.machine, found.measured.cut_short))
 }
 
-fn measured(arguments: &Measure, file: Option<&Path>) -> anyhow::Result<Found> {
+fn measured(arguments: &Measure, file: Option<&Path>) -> anyhow::Result<MeasuredMachine> {
     let host = Host::default();
     let base = Machine::load("this")?;
     let virtual_machine = hardware::virtual_machine(&host);
@@ -110,7 +110,7 @@ fn measured(arguments: &Measure, file: Option<&Path>) -> anyhow::Result<Found> {
     if let Some(stem) = file.and_then(Path::file_stem) {
         machine.name = stem.to_string_lossy().into_owned();
     }
-    Ok(Found {
+    Ok(MeasuredMachine {
         machine,
         measured,
         date,

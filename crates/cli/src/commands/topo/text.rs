@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 
 /// Largest number of nodes whose matrix fits a screen.
-const MOST_COLUMNS: usize = 24;
+const MAX_COLUMNS: usize = 24;
 
 pub fn write(machine: &Machine, screen: Screen) -> String {
     let mut out = headline(machine, screen);
@@ -71,7 +71,7 @@ fn latencies(machine: &Machine, screen: Screen) -> String {
             machine.latency(NodeId(0), NodeId(0))
         );
     }
-    if count > MOST_COLUMNS {
+    if count > MAX_COLUMNS {
         return latency_classes(machine);
     }
     let width = 6;
@@ -126,7 +126,7 @@ fn latency_classes(machine: &Machine) -> String {
         }
     }
     let mut out = "\nlatency, ns\n".to_owned();
-    for (latency, pairs) in classes.iter().take(MOST_COLUMNS) {
+    for (latency, pairs) in classes.iter().take(MAX_COLUMNS) {
         let _ = writeln!(out, "{latency:>7}  {}", plural(*pairs, "pair"));
     }
     out

@@ -13,14 +13,14 @@ pub fn rule(validation: &Validation) -> String {
         Some(caches) => format!("four times the last-level caches ({} in all)", bytes(caches)),
         None => "a size for unknown caches".to_owned(),
     };
-    let asked = if rule.overridden {
+    let overridden = if rule.overridden {
         " (here as asked for)"
     } else {
         ""
     };
     format!(
         "arrays of {} at least: {caches}, at least 64 MiB, at most half of the smallest node and a quarter of all memory; \
-         iterations for {:.1} s at 2 GB/s for each of {}{asked}",
+         iterations for {:.1} s at 2 GB/s for each of {}{overridden}",
         bytes(rule.array_bytes),
         rule.run_seconds,
         plural(validation.site.cpus, "CPU"),

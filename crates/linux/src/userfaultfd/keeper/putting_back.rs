@@ -133,7 +133,7 @@ impl Keeper<'_> {
                     Event::Fork(grandchild) => self.fill_child(Descriptor(grandchild), &mut pages.clone()),
                     Event::Remap(from, to, bytes) => pages.moved(from, to, bytes, |_| false),
                     Event::Unmap(start, end) => pages.unmapped(start, end, |_| false),
-                    Event::Remove(start, end) => pages.given_up(start, end),
+                    Event::Remove(start, end) => pages.discarded(start, end),
                     Event::Fault(_) | Event::Other => {}
                 }
             }

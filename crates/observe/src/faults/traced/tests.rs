@@ -32,7 +32,7 @@ fn a_program_sampled_before_it_logs_is_one_program() {
 #[test]
 fn a_thread_that_changes_nodes_has_a_row_for_each() {
     let mut tables = Tables::default();
-    let mut process = Process {
+    let mut process = TracedProcess {
         image: Image::new(PathBuf::new(), 1),
         folder: None,
         threads: HashMap::new(),

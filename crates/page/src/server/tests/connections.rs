@@ -1,6 +1,6 @@
 //! Tests many simultaneous clients that send nothing, little, or too much.
 
-use super::super::listener::MOST;
+use super::super::listener::MAX_CONNECTIONS;
 use super::{Answer, Served};
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpStream};
@@ -11,20 +11,20 @@ use std::time::{Duration, Instant};
 const ANSWERED: Duration = Duration::from_secs(1);
 
 /// More connections than the server keeps, and fewer than a process may have descriptors.
-const KEPT: usize = 3 * MOST;
+const TOO_MANY: usize = 3 * MAX_CONNECTIONS;
 
-/// Opens `count` connections, each of which sends `said`.
-fn open_many(served: &Served, count: usize, said: &[u8]) -> Vec<TcpStream> {
+/// Opens `count` connections, each of which sends `request`.
+fn open_many(served: &Served, count: usize, request: &[u8]) -> Vec<TcpStream> {
     let one = |_: usize| {
         let mut stream = served.connect();
         // A connection that was evicted already cannot send.
-        let _ = stream.write_all(said);
+        let _ = stream.write_all(request);
         stream
     };
     let mut all = Vec::new();
     for number in 0..count {
         all.push(one(number));
-        if all.len() > KEPT {
+        if all.len() > TOO_MANY {
             all.remove(0); // sent away long ago; its descriptor may be needed
         }
     }
@@ -42,7 +42,7 @@ fn answered_at_once(served: &Served) {
 #[test]
 fn silence_of_many_keeps_nobody_waiting() {
     let served = Served::start();
-    for count in [MOST + 50, 200, 1_000] {
+    for count in [MAX_CONNECTIONS + 50, 200, 1_000] {
         let silent = open_many(&served, count, b"");
         answered_at_once(&served);
         drop(silent);
@@ -76,7 +76,7 @@ fn the_page_outlives_those_who_come_after_it() {
     // The page sends requests meanwhile, because the idle timeout is short in tests.
     for _ in 0..10 {
         assert_eq!(ask(&mut page), 200);
-        silent.extend(open_many(&served, MOST / 5, b""));
+        silent.extend(open_many(&served, MAX_CONNECTIONS / 5, b""));
     }
     assert_eq!(ask(&mut page), 200);
     // The first of the silent connections was evicted, the last one is still open.
@@ -92,13 +92,13 @@ fn the_page_outlives_those_who_come_after_it() {
 #[test]
 fn whoever_has_said_all_is_answered_or_hung_up_on() {
     let served = Served::start();
-    for said in [
+    for request in [
         served.request("GET", "session.json", ""),
         "GET / HT".into(),
         String::new(),
     ] {
         let mut half = served.connect();
-        half.write_all(said.as_bytes()).unwrap();
+        half.write_all(request.as_bytes()).unwrap();
         half.shutdown(Shutdown::Write).unwrap();
         let mut all = Vec::new();
         let _ = half.read_to_end(&mut all);

@@ -18,8 +18,8 @@ pub struct OnMachine<'a> {
     placements: f64,
     predicted: usize,
     programs: Vec<ProgramJson<'a>>,
-    pages: Vec<Run>,
-    threads: Vec<Run>,
+    pages: Vec<RunJson>,
+    threads: Vec<RunJson>,
 }
 
 #[derive(Serialize)]
@@ -31,24 +31,24 @@ struct ProgramJson<'a> {
     resident_bytes: u64,
     repeated: f64,
     #[serde(rename = "static")]
-    fixed: Ends,
-    pages: Ends,
+    fixed: ExtremesJson,
+    pages: ExtremesJson,
     #[serde(rename = "move_threads")]
-    moved: Ends,
+    moved: ExtremesJson,
 }
 
 /// One program, over placements or runs.
 #[derive(Serialize)]
-struct Ends {
-    best: At,
-    worst: At,
+struct ExtremesJson {
+    best: PlacementJson,
+    worst: PlacementJson,
     mean_seconds: f64,
     deviation_seconds: f64,
     mean_latency_ns: f64,
 }
 
 #[derive(Serialize)]
-struct At {
+struct PlacementJson {
     /// The node of each virtual node, by program.
     nodes: Vec<Vec<u32>>,
     seconds: f64,
@@ -56,9 +56,9 @@ struct At {
 }
 
 #[derive(Serialize)]
-struct Run {
+struct RunJson {
     start: Vec<Vec<u32>>,
-    programs: Vec<RunOf>,
+    programs: Vec<ProgramRunJson>,
     decisions: u64,
     refused: u64,
     placements: f64,
@@ -66,7 +66,7 @@ struct Run {
 }
 
 #[derive(Serialize)]
-struct RunOf {
+struct ProgramRunJson {
     seconds: f64,
     latency_ns: f64,
     threads_moved: u64,
@@ -89,11 +89,11 @@ impl<'a> OnMachine<'a> {
             nodes: about.threads.count(),
             resident_bytes: about.resident_bytes,
             repeated: done.repeated[at],
-            fixed: Ends::new(&done.fixed, &done.placements, at),
-            pages: Ends::new(&done.pages, &done.from, at),
-            moved: Ends::new(&done.threads, &done.from, at),
+            fixed: ExtremesJson::new(&done.fixed, &done.placements, at),
+            pages: ExtremesJson::new(&done.pages, &done.from, at),
+            moved: ExtremesJson::new(&done.threads, &done.from, at),
         };
-        let runs = |outcomes: &[Outcome]| outcomes.iter().zip(&done.from).map(Run::new).collect();
+        let runs = |outcomes: &[Outcome]| outcomes.iter().zip(&done.from).map(RunJson::new).collect();
         Self {
             machine: &done.machine.name,
             title: &done.machine.title,
@@ -112,14 +112,14 @@ impl<'a> OnMachine<'a> {
     }
 }
 
-impl Ends {
+impl ExtremesJson {
     fn new(outcomes: &[Outcome], places: &[Places], program: usize) -> Self {
         let (seconds, latency_ns) = (
             Online::seconds(outcomes, program),
             Online::latency_ns(outcomes, program),
         );
         let spread = Spread::of(&seconds);
-        let at = |i: usize| At {
+        let at = |i: usize| PlacementJson {
             nodes: numbers(&places[i]),
             seconds: seconds[i],
             latency_ns: latency_ns[i],
@@ -134,9 +134,9 @@ impl Ends {
     }
 }
 
-impl Run {
+impl RunJson {
     fn new((outcome, start): (&Outcome, &Places)) -> Self {
-        let of = |p: &ProgramOutcome| RunOf {
+        let of = |p: &ProgramOutcome| ProgramRunJson {
             seconds: p.seconds,
             latency_ns: p.latency_ns,
             threads_moved: p.threads_moved,

@@ -4,24 +4,24 @@ use super::parts::Parts;
 use crate::formulas::mix;
 use crate::threads::SharingGraph;
 
-const FREE: u32 = u32::MAX;
+const UNASSIGNED: u32 = u32::MAX;
 
 /// A coarser graph, with the vertex that each vertex of the finer one became part of.
 pub(super) struct Coarse {
     pub graph: SharingGraph,
-    into: Vec<u32>,
+    coarse_vertex: Vec<u32>,
 }
 
 impl Coarse {
     /// Projects a partition of this graph to the finer one.
-    pub fn brought_back(&self, places: &[u32]) -> Vec<u32> {
-        self.into.iter().map(|c| places[*c as usize]).collect()
+    pub fn project_to_finer(&self, places: &[u32]) -> Vec<u32> {
+        self.coarse_vertex.iter().map(|c| places[*c as usize]).collect()
     }
 
     /// Projects a partition of the finer graph to this one; merged vertices must be in the same part.
-    pub fn taken_along(&self, places: &[u32]) -> Vec<u32> {
+    pub fn project_to_coarser(&self, places: &[u32]) -> Vec<u32> {
         let mut out = vec![0; self.graph.len()];
-        for (coarse, place) in self.into.iter().zip(places) {
+        for (coarse, place) in self.coarse_vertex.iter().zip(places) {
             out[*coarse as usize] = *place;
         }
         out
@@ -38,13 +38,15 @@ pub(super) fn coarsen(graph: &SharingGraph, parts: &Parts, seed: u64, within: Op
     if seed > 0 {
         order.sort_by_key(|v| mix(*v as u64 ^ (seed << 32)));
     }
-    let mut partner = vec![FREE; graph.len()];
+    let mut partner = vec![UNASSIGNED; graph.len()];
     for &v in &order {
-        if partner[v] != FREE {
+        if partner[v] != UNASSIGNED {
             continue;
         }
         let fits = |u: usize| {
-            partner[u] == FREE && graph.size(v) + graph.size(u) <= most && within.is_none_or(|p| p[v] == p[u])
+            partner[u] == UNASSIGNED
+                && graph.size(v) + graph.size(u) <= most
+                && within.is_none_or(|p| p[v] == p[u])
         };
         let free = graph.neighbours(v).iter().filter(|(u, _)| fits(*u as usize));
         let heaviest = free
@@ -54,16 +56,16 @@ pub(super) fn coarsen(graph: &SharingGraph, parts: &Parts, seed: u64, within: Op
         partner[v] = other;
         partner[other as usize] = v as u32;
     }
-    contracted(graph, &partner)
+    contract(graph, &partner)
 }
 
-fn contracted(graph: &SharingGraph, partner: &[u32]) -> Coarse {
-    let mut into = vec![FREE; graph.len()];
+fn contract(graph: &SharingGraph, partner: &[u32]) -> Coarse {
+    let mut coarse_vertex = vec![UNASSIGNED; graph.len()];
     let mut members: Vec<[usize; 2]> = Vec::new();
     for v in 0..graph.len() {
-        if into[v] == FREE {
+        if coarse_vertex[v] == UNASSIGNED {
             let other = partner[v] as usize;
-            (into[v], into[other]) = (members.len() as u32, members.len() as u32);
+            (coarse_vertex[v], coarse_vertex[other]) = (members.len() as u32, members.len() as u32);
             members.push([v, other]);
         }
     }
@@ -76,7 +78,7 @@ fn contracted(graph: &SharingGraph, partner: &[u32]) -> Coarse {
     let (mut touched, mut pairs) = (Vec::new(), Vec::new());
     for (coarse, both) in members.iter().enumerate() {
         for (u, weight) in distinct(*both).flat_map(|v| graph.neighbours(v)) {
-            let other = into[*u as usize];
+            let other = coarse_vertex[*u as usize];
             if other as usize > coarse {
                 if sums[other as usize] == 0.0 {
                     touched.push(other);
@@ -90,6 +92,6 @@ fn contracted(graph: &SharingGraph, partner: &[u32]) -> Coarse {
     }
     Coarse {
         graph: SharingGraph::assembled(sizes, &pairs),
-        into,
+        coarse_vertex,
     }
 }

@@ -4,9 +4,9 @@ use super::parts::Parts;
 use crate::threads::SharingGraph;
 
 /// Largest number of rounds over all pairs of parts.
-const ROUNDS: usize = 8;
+const MAX_ROUNDS: usize = 8;
 /// Largest number of consecutive moves without gain between two parts; half as many if there are more parts.
-const PATIENCE: usize = 96;
+const MAX_MOVES_WITHOUT_GAIN: usize = 96;
 
 /// Improves `places`. With single threads each part ends with exactly its size. With vertices of several threads, a
 /// part deviates by at most the largest vertex, unless it did so at the start.
@@ -16,7 +16,7 @@ pub(super) fn refine(graph: &SharingGraph, parts: &Parts, places: Vec<u32>) -> V
     let count = parts.count();
     // When each part last changed, and when each pair was last tried.
     let (mut changed, mut tried) = (vec![1usize; count], vec![0usize; count * count]);
-    for time in 2..ROUNDS + 2 {
+    for time in 2..MAX_ROUNDS + 2 {
         let before = changed.clone();
         for p in 0..count {
             for q in p + 1..count {
@@ -66,7 +66,7 @@ impl<'a> Refinement<'a> {
             parts,
             shared,
             filled,
-            at: vec![AWAY; places.len()],
+            at: vec![NOT_IN_PAIR; places.len()],
             places,
             matrix: (count > 2).then(|| graph.matrix()).flatten(),
         }
@@ -138,9 +138,9 @@ impl<'a> Refinement<'a> {
 }
 
 /// Position of a vertex that is not in the current pair.
-const AWAY: u32 = u32::MAX;
+const NOT_IN_PAIR: u32 = u32::MAX;
 /// The bit of a position that tells the side.
-const SIDE: u32 = 1 << 31;
+const SIDE_BIT: u32 = 1 << 31;
 
 /// Two parts during their exchange.
 struct Pair {
@@ -159,7 +159,7 @@ impl Pair {
         };
         for (v, place) in all.places.iter().enumerate() {
             if let Some(side) = parts.iter().position(|p| p == place) {
-                all.at[v] = pair.vertices[side].len() as u32 | (SIDE * side as u32);
+                all.at[v] = pair.vertices[side].len() as u32 | (SIDE_BIT * side as u32);
                 pair.vertices[side].push(v);
                 pair.saves[side].push(all.saving(v, parts[1 - side]));
             }
@@ -168,7 +168,7 @@ impl Pair {
     }
 
     fn forget(&self, at: &mut [u32]) {
-        self.vertices.iter().flatten().for_each(|v| at[*v] = AWAY);
+        self.vertices.iter().flatten().for_each(|v| at[*v] = NOT_IN_PAIR);
     }
 
     /// The moves up to the best state.
@@ -179,11 +179,11 @@ impl Pair {
         let least = 1e-9 * self.saves.iter().flatten().map(|s| s.abs()).sum::<f64>();
         let (mut saved, mut best) = (0.0, (uneven(excess), 0.0));
         let (mut order, mut kept) = (Vec::new(), 0);
-        let patience = PATIENCE / (all.parts.count() - 1).min(2);
+        let max_without_gain = MAX_MOVES_WITHOUT_GAIN / (all.parts.count() - 1).min(2);
         if all.parts.count() > 2 && uneven(excess) == 0 && !self.promises() {
             return order;
         }
-        while order.len() < kept + patience {
+        while order.len() < kept + max_without_gain {
             let Some((side, at)) = self.next(excess) else {
                 break;
             };
@@ -241,10 +241,10 @@ impl Pair {
         }
         for (u, weight) in all.graph.neighbours(vertex) {
             let position = all.at[*u as usize];
-            if position != AWAY {
-                let its = (position / SIDE) as usize;
+            if position != NOT_IN_PAIR {
+                let its = (position / SIDE_BIT) as usize;
                 let change = if its == side { twice } else { -twice };
-                self.saves[its][(position % SIDE) as usize] += change * weight;
+                self.saves[its][(position % SIDE_BIT) as usize] += change * weight;
             }
         }
     }

@@ -2,9 +2,9 @@
 //! Documented in `docs/measure.md`.
 
 use super::super::json::Topology;
-use super::Found;
+use super::MeasuredMachine;
 use nodewise_machine::Flow;
-use nodewise_machine::inference::{Estimate, Place, Survey, Verdict};
+use nodewise_machine::inference::{BottleneckKind, Estimate, Survey, Verdict};
 use nodewise_observe::hardware::Matrix;
 use serde::Serialize;
 
@@ -78,7 +78,7 @@ struct Bottleneck {
     flows: Vec<FlowEnds>,
 }
 
-impl Found {
+impl MeasuredMachine {
     /// The document as formatted JSON.
     pub(super) fn json(&self) -> anyhow::Result<String> {
         let measured = &self.measured;
@@ -106,8 +106,8 @@ impl Found {
     fn flows_json(&self, survey: &Survey) -> Together {
         let (pairs, left_out) = survey.pairs();
         let bottlenecks = self.measured.inferred().into_iter().flat_map(|i| i.bottlenecks);
-        let bottleneck = |(found, place): (nodewise_machine::inference::Bottleneck, Place)| {
-            let (kind, from, to) = ends(&place);
+        let bottleneck = |(found, kind): (nodewise_machine::inference::Bottleneck, BottleneckKind)| {
+            let (kind, from, to) = ends(&kind);
             let flows = found.flows.iter().map(|f| way(survey.flows()[*f])).collect();
             Bottleneck {
                 capacity: found.capacity,
@@ -129,13 +129,13 @@ impl Found {
     }
 }
 
-fn ends(place: &Place) -> (&'static str, Vec<u32>, Vec<u32>) {
+fn ends(kind: &BottleneckKind) -> (&'static str, Vec<u32>, Vec<u32>) {
     let numbers = |nodes: &[nodewise_machine::NodeId]| nodes.iter().map(|n| n.0).collect();
-    match place {
-        Place::Link { from, to } => ("link", numbers(from), numbers(to)),
-        Place::Controller(node) => ("controller", vec![node.0], Vec::new()),
-        Place::Intake(node) => ("intake", Vec::new(), vec![node.0]),
-        Place::Backplane => ("backplane", Vec::new(), Vec::new()),
+    match kind {
+        BottleneckKind::Link { from, to } => ("link", numbers(from), numbers(to)),
+        BottleneckKind::Controller(node) => ("controller", vec![node.0], Vec::new()),
+        BottleneckKind::Intake(node) => ("intake", Vec::new(), vec![node.0]),
+        BottleneckKind::Backplane => ("backplane", Vec::new(), Vec::new()),
     }
 }
 
@@ -147,7 +147,7 @@ fn sharing(survey: &Survey) -> Vec<Sharing> {
             flows: [way(flows[i]), way(flows[j])],
             together,
         }),
-        Verdict::Apart | Verdict::Unknown => None,
+        Verdict::Independent | Verdict::Unknown => None,
     };
     pairs.filter_map(shared).collect()
 }

@@ -1,8 +1,8 @@
 //! Text output of measurements.
 
-use super::Found;
+use super::MeasuredMachine;
 use crate::output::Screen;
-use nodewise_machine::inference::{Estimate, Place, Survey};
+use nodewise_machine::inference::{BottleneckKind, Estimate, Survey};
 use nodewise_machine::{Flow, NodeId, format_list};
 use nodewise_observe::hardware::Matrix;
 use nodewise_report::and_more;
@@ -10,9 +10,9 @@ use nodewise_report::table;
 use std::fmt::Write;
 
 /// Largest number of bottlenecks shown; JSON has all.
-const MOST: usize = 40;
+const MAX_BOTTLENECKS_SHOWN: usize = 40;
 
-impl Found {
+impl MeasuredMachine {
     pub(super) fn text(&self, screen: Screen) -> String {
         let measured = &self.measured;
         let mut out = format!(
@@ -64,17 +64,25 @@ impl Found {
         if shared.is_empty() {
             out.push_str("  no two of these hold each other back\n");
         }
-        for (bottleneck, place) in shared.iter().take(MOST) {
+        for (bottleneck, kind) in shared.iter().take(MAX_BOTTLENECKS_SHOWN) {
             let flows: Vec<String> = bottleneck
                 .flows
                 .iter()
                 .map(|f| arrow(survey.flows()[*f]))
                 .collect();
-            let line = format!("  {:>6.1} GB/s  {}:", bottleneck.capacity / 1000.0, shown(place));
+            let line = format!(
+                "  {:>6.1} GB/s  {}:",
+                bottleneck.capacity / 1000.0,
+                kind_text(kind)
+            );
             let _ = writeln!(out, "{line} {}", flows.join(", "));
         }
-        if shared.len() > MOST {
-            let _ = writeln!(out, " {}", and_more(shared.len() - MOST, "bottleneck", "--json"));
+        if shared.len() > MAX_BOTTLENECKS_SHOWN {
+            let _ = writeln!(
+                out,
+                " {}",
+                and_more(shared.len() - MAX_BOTTLENECKS_SHOWN, "bottleneck", "--json")
+            );
         }
         out
     }
@@ -104,13 +112,13 @@ fn arrow(flow: Flow) -> String {
     format!("{}→{}", flow.memory, flow.reader)
 }
 
-fn shown(place: &Place) -> String {
+fn kind_text(kind: &BottleneckKind) -> String {
     let list = |nodes: &[NodeId]| format_list(&nodes.iter().map(|n| n.0).collect::<Vec<_>>());
-    match place {
-        Place::Link { from, to } => format!("link {} → {}", list(from), list(to)),
-        Place::Controller(node) => format!("controller of {node}"),
-        Place::Intake(node) => format!("CPUs of {node}"),
-        Place::Backplane => "all".to_owned(),
+    match kind {
+        BottleneckKind::Link { from, to } => format!("link {} → {}", list(from), list(to)),
+        BottleneckKind::Controller(node) => format!("controller of {node}"),
+        BottleneckKind::Intake(node) => format!("CPUs of {node}"),
+        BottleneckKind::Backplane => "all".to_owned(),
     }
 }
 
