@@ -61,13 +61,14 @@ build/web/page.js: web/package-lock.json web/tsconfig.json $(shell find web/src 
 	@cd web && npm run --silent check && npm run --silent build
 
 web/node_modules/.package-lock.json: web/package.json web/package-lock.json
+	@echo 'setup: installing what the page is built with into web/node_modules (37 MB)'
 	@cd web && npm ci --silent --ignore-scripts --omit=dev
 	@touch $@
 
 build: build/setup-build.stamp
 	@$(MAKE) -s --no-print-directory library
 	@$(MAKE) -s --no-print-directory web
-	@echo 'build: nodewise (the first time about 5 minutes on 2 quiet cores, 10 on busy ones)'
+	@echo 'build: nodewise (the first time it fetches 22 MB of crates and takes about 5 minutes on 2 quiet cores, 10 on busy ones)'
 	@cargo build --release -p nodewise-cli
 	@echo 'build: compiler pass, runtime'
 	@$(MAKE) -s --no-print-directory -C compiler BUILD_DIR=$(CURDIR)/$(BIN)/lib
