@@ -1,4 +1,4 @@
-// Which instructions access memory, where, and how much.
+// Collects a function's memory accesses: instruction, address and size.
 #include "instrument.h"
 
 #include "llvm/Analysis/TargetLibraryInfo.h"
@@ -40,7 +40,8 @@ private:
   const TargetLibraryInfo &TLI;
   const Target &Code;
 
-  // Locals that optimisation would keep in registers are not memory to the programmer.
+  // Whether accesses to this address are counted. Local variables that optimisation would keep in registers do not
+  // count as memory.
   static bool counted(const Value *Pointer) {
     if (cast<PointerType>(Pointer->getType()->getScalarType())->getAddressSpace() != 0)
       return false;
@@ -101,7 +102,7 @@ private:
       bulk(I, Write->getRawDest(), Write->getLength(), Write->getDestAlign(), false, true);
   }
 
-  // Calls that were not turned into intrinsics (-fno-builtin, casts).
+  // Calls of library functions that were not turned into intrinsics (-fno-builtin, casts).
   void library(CallBase &Call) {
     LibFunc Name;
     if (!TLI.getLibFunc(Call, Name))

@@ -1,5 +1,5 @@
-// Groups become calls at loop entries and inlined lookups in blocks. The fast path computed here is
-// nw_find of runtime/counters.h and add of runtime/range.c.
+// Emits the code that counts: calls at loop entries and exits, and inlined lookups in blocks. The inlined fast path
+// does the same as nw_find of runtime/counters.h and add of runtime/range.c.
 #include "instrument.h"
 
 #include "llvm/Analysis/LoopInfo.h"
@@ -25,7 +25,7 @@ constexpr unsigned SlotCounter = 8, SlotBitmap = 16, CounterReads = 8, CounterWr
 // runtime.h
 constexpr unsigned ThreadRegion = 8;
 
-// An IRBuilder that gives what it inserts a line.
+// An IRBuilder that attaches a source line to what it inserts.
 class Builder : public IRBuilder<> {
 public:
   Builder(Instruction *At, const DebugLoc &Where) : IRBuilder<>(At) { SetCurrentDebugLocation(Where); }
@@ -35,7 +35,7 @@ class Emitter {
 public:
   Emitter(Function &F, StringRef Prefix) : F(F), M(*F.getParent()), C(F.getContext()), Prefix(Prefix) {}
 
-  // Values of all groups first: expansion needs the control flow that it was planned for.
+  // Computes the values of all groups. This comes first, since expansion needs the control flow of the plan.
   void expand(const Plan &P, ScalarEvolution &SE) {
     SCEVExpander Expander(SE, M.getDataLayout(), "nw");
     for (const LoopGroup &G : P.Loops) {
@@ -70,7 +70,8 @@ public:
     }
   }
 
-  // Before any block is split: the thread is looked up once, where all lookups are reached from.
+  // Looks up the thread once, in a block outside of loops that dominates all lookups. To be called before any block is
+  // split.
   void thread(DominatorTree &DT, LoopInfo &LI) {
     if (Sites.empty())
       return;
@@ -87,7 +88,7 @@ public:
     Get = cast<CallInst>(Here);
   }
 
-  // The lookup of the thread is a load and a test.
+  // Inlines the lookup of the thread: a load and a test. The call remains for a thread that is not attached yet.
   void finishThread() {
     if (!Get)
       return;
@@ -117,7 +118,7 @@ public:
     }
   }
 
-  // Executions are counted in registers.
+  // Turns the variables that count executions into registers.
   void promote() {
     DominatorTree DT(F);
     PromoteMemToReg(Variables, DT);
@@ -145,12 +146,12 @@ private:
     DebugLoc Where;
     Value *Address, *Stride, *Count;
     const Group *G;
-    Value *Across = nullptr, *Repeats = nullptr;  // the same, Repeats times in one iteration
-    Value *If = nullptr, *Unless = nullptr; // conditions
-    bool Some = false;                      // Count is not zero
+    Value *Across = nullptr, *Repeats = nullptr; // each time Repeats groups, Across apart
+    Value *If = nullptr, *Unless = nullptr; // conditions of counting here
+    bool Some = false; // Count is known not to be zero
   };
 
-  // At each exit of its loop.
+  // Counts a group at each exit of its loop.
   void behind(const LoopGroup &G, Value *Base, Value *Stride) {
     AllocaInst *Executed = executions(G.Counted, G.At);
     for (BasicBlock *Exit : G.Exits) {
@@ -163,7 +164,7 @@ private:
     }
   }
 
-  // Zero at Entry; a register in the end.
+  // A variable that is zero at Entry; promote makes it a register.
   AllocaInst *variable(Instruction *Entry) {
     Variables.push_back(IRBuilder<>(&*F.getEntryBlock().begin()).CreateAlloca(I64));
     IRBuilder<>(Entry).CreateStore(ConstantInt::get(I64, 0), Variables.back());
@@ -181,8 +182,8 @@ private:
     return Variable;
   }
 
-  // A nest is counted at once only where its pages are half of the window at most, so that the order
-  // of counting does not change which lines count as newly touched. Returns whether it was.
+  // Counts a loop nest at once. This is done only if its pages take half of the window at most, since then the order
+  // of counting does not change which lines count as newly touched. Returns the condition.
   Value *widen(const LoopGroup &G, SCEVExpander &Expander) {
     auto Expand = [&](const SCEV *S) { return Expander.expandCodeFor(S, I64, G.Outer.At); };
     Value *Base = Expander.expandCodeFor(G.Outer.Base, nullptr, G.Outer.At);
@@ -194,7 +195,8 @@ private:
     return Small;
   }
 
-  // Likewise, for as many of the first iterations as are known to be small enough when they run.
+  // Likewise, at the exits of the outer loop, whose number of iterations is not known before. The condition is
+  // evaluated in each iteration, and holds for the first ones, as long as their pages are few enough.
   Value *widenBehind(const LoopGroup &G, const Site &Inner, SCEVExpander &Expander) {
     auto Expand = [&](const SCEV *S) { return Expander.expandCodeFor(S, I64, G.Outer.At); };
     Value *Base = Expander.expandCodeFor(G.Outer.Base, nullptr, G.Outer.At);
@@ -233,7 +235,7 @@ private:
   DenseMap<const BasicBlock *, AllocaInst *> Executions;
   SmallVector<AllocaInst *, 8> Variables;
 
-  // Call-outs carry the access's line: a first touch is reported there.
+  // Calls of the runtime get the line of the access, at which a first touch is reported.
   DebugLoc where(const DebugLoc &Access) const {
     if (Access || !F.getSubprogram())
       return Access;
@@ -285,7 +287,7 @@ private:
     callRuntime(B, (Prefix + "range").str(), B.getVoidTy(), {Address, Stride, Count, G});
   }
 
-  // Splits at B's insertion point; returns where to write the unlikely case, B stays behind it.
+  // Splits the block at B's insertion point. Returns where the unlikely case is to be inserted; B continues after it.
   Instruction *unlikely(IRBuilder<> &B, Value *Condition) {
     return SplitBlockAndInsertIfThen(Condition, B.GetInsertPoint(), false, rarely());
   }
@@ -299,13 +301,13 @@ private:
 
   static bool once(const Site &S) { return match(S.Count, PatternMatch::m_One()); }
 
-  // No line is left out between the first and the last repetition.
+  // Whether no cache line is skipped between the first and the last repetition.
   static bool dense(const Site &S) {
     auto *Stride = dyn_cast<ConstantInt>(S.Stride);
     return Stride && !S.Across && Stride->getValue().abs().ult(S.G->sparse());
   }
 
-  // If all begins on one page, in line: one lookup for all repetitions.
+  // Inlines one lookup for all repetitions, which is used if all accesses begin on one page.
   void lookup(const Site &S) {
     Builder B(S.At, S.Where);
     int64_t Stride = cast<ConstantInt>(S.Stride)->getSExtValue();
@@ -324,7 +326,7 @@ private:
     count(B, Slot, S, Lines);
   }
 
-  // When the inlined count would be wrong; null: never.
+  // The condition under which inlined counting would be wrong; null: never.
   Value *crosses(IRBuilder<> &B, const Site &S, Value *Offset, Value *Extent) {
     if ((once(S) || (S.Some && match(S.Stride, PatternMatch::m_Zero()))) && S.G->last() == 0)
       return nullptr;
@@ -333,7 +335,7 @@ private:
     return S.Some || isa<ConstantInt>(S.Count) ? Leaves : B.CreateOr(Leaves, B.CreateIsNull(S.Count));
   }
 
-  // The window's slot of this page.
+  // The slot of the address's page in the window, which is filled if necessary.
   Value *found(IRBuilder<> &B, Value *Address) {
     Value *Key = B.CreateOr(B.CreateLShr(Address, PageShift), Region);
     Value *Folded = B.CreateXor(Address, B.CreateLShr(Address, Log2_32(WindowSlots)));
@@ -377,7 +379,7 @@ private:
                        B.CreateShl(B.getInt64(1), First));
   }
 
-  // One call: the first active lane's address, or every lane's.
+  // Makes one call, with the address of the first active lane, or with those of all lanes (gather, scatter).
   void lanes(const Masked &K) {
     Builder B(K.At, where(K.At->getDebugLoc()));
     auto *MaskTy = cast<FixedVectorType>(K.Mask->getType());

@@ -3,7 +3,7 @@
 //   target    target.cpp     an access     -> the instructions that the code generator will make of it
 //   merge     merge.cpp      accesses      -> fewer, where it makes one instruction of several
 //   collect   accesses.cpp   instructions  -> accesses
-//   plan      plan.cpp       accesses      -> groups: per loop entry where that is exact, else per block
+//   plan      plan.cpp       accesses      -> groups: per loop where that is exact, else per block
 //   emit      emit.cpp       groups        -> calls and inlined lookups
 //   region    region.cpp     outlined OpenMP functions -> regions
 //   tickets   tickets.cpp    numbers taken from shared counters -> events
@@ -40,7 +40,7 @@ struct Piece {
 };
 using Pieces = llvm::SmallVector<Piece, 4>;
 
-// How a function's code generator accesses memory.
+// Predicts how the code generator accesses memory in a function.
 class Target {
 public:
   explicit Target(const llvm::Function &F);
@@ -54,7 +54,7 @@ public:
 
   bool optimises() const { return Lowering && Optimised; }
 
-  // Whether one instruction copies this many adjacent elements of a type.
+  // Whether one instruction can copy this many adjacent elements of a type.
   bool holds(llvm::Type *Element, unsigned Count) const;
 
 private:
@@ -73,7 +73,7 @@ private:
   const llvm::Function &F;
   const llvm::DataLayout &DL;
   const llvm::TargetSubtargetInfo *Subtarget = nullptr;
-  const llvm::TargetLowering *Lowering = nullptr; // null: unknown, every access is one
+  const llvm::TargetLowering *Lowering = nullptr; // null: unknown target, each access is taken as one instruction
   bool Optimised;
 };
 
@@ -126,8 +126,8 @@ struct Member {
 // Accesses at fixed distances, counted together: nw_group.
 struct Group {
   llvm::SmallVector<Member, 4> Members; // ascending by offset, the first at 0
-  bool OneLine; // a single access that cannot straddle a line
-  // Strides, in bytes, from which on cache lines may be left out between two repetitions of the group.
+  bool OneLine; // a single access that cannot straddle a cache line
+  // The smallest stride, in bytes, at which cache lines may be skipped between two repetitions of the group.
   unsigned sparse() const { return span() + 64; }
   unsigned span() const;
   unsigned last() const { return Members.back().Offset; }
@@ -149,7 +149,7 @@ struct LoopGroup {
   llvm::Instruction *At; // end of the preheader
   llvm::DebugLoc Where;
   const llvm::SCEV *Base, *Stride, *Count; // Stride and Count are 64 bits wide; Count null: see Counted
-  const llvm::SCEV *Across = nullptr; // distance of Repeats such groups in one iteration
+  const llvm::SCEV *Across = nullptr; // one iteration has Repeats such groups, at this distance from each other
   unsigned Repeats = 1;
   // The enclosing loop, if its iterations can be counted together: at that loop's entry, or at its exits if Count is
   // null. At is null if they cannot.
@@ -172,7 +172,7 @@ struct Plan {
 enum class Scheme {
   Auto, // summaries and groups
   Single, // one call per access
-  Check, // Auto, and one call per access to another set of functions, which tests/oracle has
+  Check, // Auto, and one call per access to a second set of functions, defined in tests/oracle
 };
 
 Plan plan(llvm::ArrayRef<Access> Plain, llvm::ScalarEvolution &SE, llvm::LoopInfo &LI, llvm::DominatorTree &DT);
@@ -183,8 +183,8 @@ void emit(llvm::Function &F, const Plan &P, const Accesses &A, llvm::ScalarEvolu
 // One call per access, of functions whose names begin with Prefix.
 void emitSingly(llvm::Function &F, const Accesses &A, llvm::StringRef Prefix);
 
-// A call of the runtime. It saves nearly all registers itself (preserve_most), so it must not be
-// bound lazily: the dynamic linker's resolver does not.
+// A call of a runtime function. These functions preserve nearly all registers (preserve_most), so they must not be
+// bound lazily: the dynamic linker's resolver would not preserve them.
 llvm::CallInst *callRuntime(llvm::IRBuilder<> &B, llvm::StringRef Name, llvm::Type *Result,
                             llvm::ArrayRef<llvm::Value *> Arguments);
 

@@ -1,6 +1,6 @@
-// What the code generator makes one instruction of, in one block, where nothing between could tell: copies and
-// constants side by side (of two loads and two stores of eight bytes one each of sixteen), and loads of the
-// same bytes.
+// Merges accesses of a block for which the code generator makes one instruction, because nothing in between could
+// observe the difference: adjacent copies and stores of constants (two loads and two stores of eight bytes become one
+// each of sixteen), and repeated loads of the same bytes.
 #include "instrument.h"
 
 #include "llvm/ADT/MapVector.h"
@@ -14,16 +14,16 @@ using namespace llvm;
 namespace nodewise {
 namespace {
 
-constexpr unsigned MostStores = 64, MostLoads = 64; // looked at together
+constexpr unsigned MostStores = 64, MostLoads = 64; // compared with each other
 
-constexpr unsigned ZeroBytes = 4; // the elements that vectors of zeros are taken as
+constexpr unsigned ZeroBytes = 4; // size of the elements that are assumed for vectors of zeros
 
-// A store that may merge: of a constant, or of what was loaded for this alone.
+// A store that may be merged: of a constant, or of a value that was loaded only for this store.
 struct Stored {
   Access *To, *From; // null From: a constant
   Type *Element;
   bool Zero;
-  unsigned Order; // of its store in the block
+  unsigned Order; // index of the instruction in Stores
 };
 
 class Merger {
@@ -67,14 +67,15 @@ private:
   const DataLayout &DL;
   ScalarEvolution &SE;
   DenseMap<const Instruction *, SmallVector<Access *, 2>> Of;
-  // Loads, then stores, with nothing else between that touches memory.
+  // A sequence of loads, then stores, without other accesses to memory in between.
   SmallPtrSet<const LoadInst *, 16> Loads;
-  SmallVector<Access *, 16> Read;              // by them
-  SmallPtrSet<const Access *, 16> Reused; // for another load too: not merely copied
+  SmallVector<Access *, 16> Read;         // the accesses of these loads
+  SmallPtrSet<const Access *, 16> Reused; // those that serve another load too, so are not only copied
   SmallVector<Instruction *, 16> Stores;
   SmallVector<Stored, 16> Candidates;
 
-  // What was loaded already, as the same type: loop unrolling and vectorising leave such loads.
+  // Drops accesses to bytes that were already loaded as the same type. Loop unrolling and vectorisation leave such
+  // loads.
   void reuse(const LoadInst &Load) {
     if (!Code.optimises())
       return;
@@ -138,7 +139,7 @@ private:
     return D->getAPInt().getSExtValue() + To.Offset - From.Offset;
   }
 
-  // Whether Y is stored Distance behind X, and comes from there too.
+  // Whether Y is stored Distance bytes after X and, if they are copies, also loaded from there.
   bool behind(const Stored &X, const Stored &Y, int64_t Distance) {
     if (X.Element != Y.Element || !X.From != !Y.From || X.To->Size == 0 || Y.To->Size == 0)
       return false;
@@ -162,7 +163,7 @@ private:
     return nullptr;
   }
 
-  // Merges what lies side by side, if X is the first of it.
+  // If X is the first of several adjacent stores, merges them.
   void runFrom(const Stored &X) {
     int64_t Bytes = X.To->Size;
     if (Bytes == 0 || next(X, -Bytes))
@@ -187,7 +188,7 @@ private:
     return Cheap && Code.holds(First.Element, Run.size()) && undisturbed(Run);
   }
 
-  // No other store between these may write where they do.
+  // Whether each other store between these is to a different object or at a known distance.
   bool undisturbed(ArrayRef<const Stored *> Run) {
     auto [Low, High] = std::minmax_element(Run.begin(), Run.end(),
                                            [](const Stored *X, const Stored *Y) { return X->Order < Y->Order; });

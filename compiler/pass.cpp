@@ -1,5 +1,5 @@
-// nodewise-pass: counts memory accesses of the optimised program, exactly. The last pass of clang's
-// own pipeline, at any level of optimisation.
+// nodewise-pass: counts the memory accesses of the optimised program exactly. It runs as the last pass of
+// clang's own pipeline, at any level of optimisation.
 #include "instrument.h"
 
 #include "llvm/ADT/SmallPtrSet.h"
@@ -30,7 +30,7 @@ Scheme scheme() {
       .Default(Scheme::Auto);
 }
 
-// Resolvers of indirect functions run before the runtime is relocated.
+// Resolvers of indirect functions run before the runtime library is relocated, so they must not call it.
 bool isResolver(const Function &F) {
   for (const GlobalIFunc &I : F.getParent()->ifuncs())
     if (I.getResolverFunction() == &F)
@@ -43,15 +43,15 @@ bool instrumentable(const Function &F) {
          !F.hasFnAttribute(Attribute::DisableSanitizerInstrumentation) && !F.isPresplitCoroutine() && !isResolver(F);
 }
 
-// For coverage: NW_FUNCTION_MARK of runtime.h stands before the function's first byte. It needs no
-// relocation, and the linker keeps or discards it with the function.
+// Puts NW_FUNCTION_MARK of runtime.h before the function's first byte, from which coverage is determined. It needs
+// no relocation, and the linker keeps or discards it with the function.
 void mark(Function &F) {
   if (!F.hasPrefixData())
     F.setPrefixData(ConstantDataArray::getString(F.getContext(), "nodewise:counted", false));
 }
 
-// For the cost of counting: instructions that were inserted have a column that no source has (NW_COUNTING_COLUMN of
-// runtime.h), beside the line of the access that they count. Samples of a running program are told apart by it.
+// Marks the inserted instructions, so that samples of a running program show what counting costs. They get the line of
+// the access that they count, and a column that no source has (NW_COUNTING_COLUMN of runtime.h).
 class Inserted {
 public:
   explicit Inserted(Function &F) : F(F) {
@@ -104,7 +104,7 @@ public:
 private:
   static void count(Function &F, const Accesses &A, FunctionAnalysisManager &AM) {
     Scheme S = scheme();
-    // Values held over a second return of setjmp are not to be trusted.
+    // After a second return of setjmp, values that were kept since the first one may be wrong.
     if (S == Scheme::Single || F.callsFunctionThatReturnsTwice()) {
       emitSingly(F, A, "nw_");
       if (S == Scheme::Check)

@@ -1,5 +1,5 @@
-// Where accesses are counted: at loop entry where that is exact, else in their block, in both cases
-// together with their neighbours in memory.
+// Decides where accesses are counted: at the entry of their loop or at its exits where that is exact, else in their
+// block; in each case together with their neighbours in memory.
 #include "instrument.h"
 
 #include "llvm/ADT/MapVector.h"
@@ -37,12 +37,12 @@ unsigned Group::writes() const {
 namespace {
 
 constexpr int64_t LineBytes = 64;
-constexpr int64_t MaxSpan = 1024;   // wider groups cross pages too often
-constexpr unsigned MaxMembers = 64; // of a group
-constexpr unsigned MaxFamilies = 64; // compared against, per block or loop
-constexpr unsigned FewGroups = 3;      // not worth merging
-constexpr unsigned FewIterations = 2; // not worth a call at loop entry
-constexpr unsigned MostExits = 2; // of a loop that is counted behind it: code grows
+constexpr int64_t MaxSpan = 1024;     // wider groups cross pages too often
+constexpr unsigned MaxMembers = 64;   // of a group
+constexpr unsigned MaxFamilies = 64;  // families of a block or loop that an access is compared with
+constexpr unsigned FewGroups = 3;     // fewer groups are not worth merging
+constexpr unsigned FewIterations = 2; // up to this many iterations are not worth a call per loop
+constexpr unsigned MostExits = 2;     // exits of a loop that is counted there: code is inserted at each
 
 // Accesses whose distances are constants.
 struct Family {
@@ -50,21 +50,22 @@ struct Family {
   SmallVector<std::pair<int64_t, const Access *>, 4> Kin; // distance from First
 };
 
-// What must hold for "the loop's blocks that dominate its latch run a known number of times": one
-// way out, a computable count, and every instruction passes control on.
+// A loop of which blocks that dominate the latch run a number of times that is known at its entry: it has one exiting
+// block and a computable count, and every instruction passes control to the next one.
 struct LoopFacts {
   BasicBlock *Exiting = nullptr; // null: no summaries
   const SCEV *Backedges = nullptr;
 };
 
-// What must hold for counting a loop's blocks as they run, and its accesses behind it: control leaves
-// by the exits only, and surely does, as the loop waits for nobody.
+// A loop whose accesses can be counted at its exits, by how often a block has run: control leaves only by the exits,
+// and is certain to do so, since the loop does not wait for other threads.
 struct WaysOut {
   SmallVector<BasicBlock *, 4> Exiting;
-  SmallVector<BasicBlock *, 2> Exits; // empty: not so
+  SmallVector<BasicBlock *, 2> Exits; // empty: the loop does not meet these conditions
 };
 
-// An access whose address takes a division is not made if the divisor is zero.
+// Makes divisions in an address safe to compute at loop entry: the program does not make the access if the divisor is
+// zero.
 struct SafeDivision : SCEVRewriteVisitor<SafeDivision> {
   using SCEVRewriteVisitor::SCEVRewriteVisitor;
   const SCEV *visitUDivExpr(const SCEVUDivExpr *E) {
@@ -110,8 +111,8 @@ private:
   struct LoopKey {
     const Loop *L;
     const SCEV *Stride;
-    bool BeforeExit;               // runs once more than the back edge is taken
-    BasicBlock *Counted = nullptr; // runs as often; null: that is known at loop entry
+    bool BeforeExit;               // the access runs once more than the back edge is taken
+    BasicBlock *Counted = nullptr; // a block that runs as often as the access; null: known at loop entry
     bool operator==(const LoopKey &O) const {
       return L == O.L && Stride == O.Stride && BeforeExit == O.BeforeExit && Counted == O.Counted;
     }
@@ -169,7 +170,7 @@ private:
     return true;
   }
 
-  // At the entry of its innermost loop, if that is exact.
+  // Counts the access at the entry of its innermost loop, if that is exact.
   bool summarise(const Access &A) {
     BasicBlock *Block = A.At->getParent();
     const Loop *L = LI.getLoopFor(Block);
@@ -185,7 +186,7 @@ private:
     return true;
   }
 
-  // Affine, and known at L's entry.
+  // Whether S is affine in L, with a start and a stride that can be computed at L's entry.
   bool strided(const SCEV *S, const Loop *L, const SCEV *&Stride) {
     const SCEV *Start;
     if (!affine(S, L, Start, Stride))
@@ -217,7 +218,7 @@ private:
     return Of;
   }
 
-  // Behind its innermost loop, if its block can be counted there.
+  // Counts the access at the exits of its innermost loop, if its block's executions can be counted.
   bool behind(const Access &A) {
     BasicBlock *Block = A.At->getParent();
     const Loop *L = LI.getLoopFor(Block);
@@ -254,7 +255,8 @@ private:
       Families.push_back({nullptr, {{0, &A}}});
   }
 
-  // Instructions of a block between which control cannot be lost.
+  // The number of the segment of its block that an instruction is in. Within a segment each instruction passes control
+  // to the next one.
   unsigned segment(const Instruction &I) {
     auto [It, New] = Segments.try_emplace(I.getParent());
     if (New) {
@@ -282,8 +284,8 @@ private:
     Families.push_back({S, {{0, &A}}});
   }
 
-  // Into dense groups. Calls back with the group, its first access in the program, its lowest in
-  // memory, and the distance from the first back to the lowest.
+  // Splits a family into dense groups. Calls Done with the group, its first access in the program, its lowest in
+  // memory, and the distance from the first to the lowest.
   template <typename Callback> void split(Family &F, Callback Done) {
     SmallVector<unsigned, 8> Order(F.Kin.size());
     for (unsigned I = 0; I < Order.size(); I++)
@@ -345,8 +347,8 @@ private:
     Result.Loops.push_back(std::move(Whole));
   }
 
-  // To the entry of the loop around L, or behind it, if the group is counted in each of its
-  // iterations, equally long.
+  // Moves counting to the entry of the loop around L, or to its exits, if the group is counted in each iteration of
+  // that loop, with the same count.
   void widen(LoopGroup &G, const Loop &L) {
     const Loop *Around = L.getParentLoop();
     const SCEV *Start, *Stride;
@@ -367,7 +369,7 @@ private:
       G.Exits = out(Around).Exits;
   }
 
-  // Runs in each iteration, or in none.
+  // Whether a block runs in each iteration of L or in none.
   bool steady(const BasicBlock *Block, const Loop &L) {
     if (DT.dominates(Block, L.getLoopLatch()))
       return true;
@@ -377,8 +379,8 @@ private:
            LI.getLoopFor(Before) == &L && DT.dominates(Before, L.getLoopLatch());
   }
 
-  // Equal groups of one loop at equal distances, from index From on: an inner loop that was unrolled
-  // over a stride that the compiler does not know.
+  // Merges equal groups of one loop at equal distances, from index From on. They come from an inner loop that was
+  // unrolled and whose stride is not a constant.
   void merge(size_t From) {
     auto &All = Result.Loops;
     size_t Kept = From;
@@ -407,9 +409,9 @@ private:
   // The distance of two groups that may be merged; null: they may not.
   const SCEV *across(const LoopGroup &A, const LoopGroup &B) {
     if (auto *Stride = dyn_cast<SCEVConstant>(A.Stride); Stride && Stride->getAPInt().abs().ult(A.G.sparse()))
-      return nullptr; // counted in line
+      return nullptr; // counted by an inlined lookup
     if (A.Outer.At || B.Outer.At || A.Counted || B.Counted)
-      return nullptr; // counted further out, mostly
+      return nullptr; // mostly counted for an outer loop or at exits
     if (A.G.Members != B.G.Members || SE.getPointerBase(A.Base) != SE.getPointerBase(B.Base))
       return nullptr;
     const SCEV *Step = SE.getMinusSCEV(B.Base, A.Base);

@@ -1,4 +1,5 @@
-// Outlined OpenMP functions are regions: a descriptor each, set on entry, undone on the way out.
+// Outlined OpenMP functions are regions. Each has a descriptor, which becomes the thread's region on entry; on exit the
+// previous region is restored.
 #include "instrument.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -27,10 +28,10 @@ Constant *text(Module &M, StringRef S) {
   return G;
 }
 
-// How a region deals work to its threads: nodewise_profile::Schedule's numbers, in the order in which they outrank
-// each other.
+// How a region distributes work to its threads: the numbers of nodewise_profile::Schedule.
 enum Schedule : unsigned { Unknown = 0, Static = 1, Auto = 4, Dynamic = 2, Guided = 3, Runtime = 5, Tasks = 6 };
 
+// Of several schedules in a region, the one that is last here counts.
 constexpr Schedule Rank[] = {Unknown, Static, Auto, Runtime, Guided, Dynamic, Tasks};
 
 // kmp.h, enum sched_type, without its modifiers and offsets for ordered and nomerge loops.
@@ -55,7 +56,7 @@ Schedule ofKmp(uint64_t Kind) {
   case 38:
     return Auto;
   default:
-    return Dynamic; // others that are asked for piece by piece
+    return Dynamic; // other schedules that give out work piece by piece
   }
 }
 
@@ -105,7 +106,7 @@ GlobalVariable *descriptor(Function &F) {
 
 } // namespace
 
-// With debug information clang wraps `f.omp_outlined_debug__`: the inner one is the region.
+// With debug information `f.omp_outlined` is only a wrapper around `f.omp_outlined_debug__`, which then is the region.
 bool isOutlined(const Function &F) {
   return markAt(F.getName()) != StringRef::npos && !F.getParent()->getFunction((F.getName() + "_debug__").str());
 }

@@ -1,5 +1,5 @@
-// What the code generator makes of an access: LLVM's own rules for types that the target has no register for
-// and for copies of known length, asked before it runs.
+// Predicts which instructions the code generator makes of an access, by LLVM's own rules for types that the target has
+// no register for and for copies of known length.
 #include "instrument.h"
 
 #include "llvm/ADT/bit.h"
@@ -37,10 +37,10 @@ const TargetMachine *machineOf(const Module &M) {
 
 bool isX86(const Function &F) { return Triple(F.getParent()->getTargetTriple()).isX86(); }
 
-// FastISel of x86, which lowers copies itself.
+// The largest copy that FastISel of x86, which is used without optimisation, lowers itself.
 constexpr uint64_t UnoptimisedCopy = 32;
 
-// Of whole numbers, other than bit by bit.
+// Whether V is computed from integers, except by a bitwise operation.
 bool calculates(const Value *V) {
   auto *I = dyn_cast<Instruction>(V);
   if (!I || !I->getOperand(0)->getType()->isIntOrIntVectorTy())
@@ -49,7 +49,8 @@ bool calculates(const Value *V) {
          isa<ICmpInst, SExtInst, ZExtInst, TruncInst, MinMaxIntrinsic>(I);
 }
 
-// Bit by bit, for other calculations alone: it goes along with how those are done.
+// Whether I is a bitwise operation whose result is used only for such computations in its block. The target then does
+// it as it does those: by halves or as a whole.
 bool accompanies(const Instruction &I) {
   return I.isBitwiseLogicOp() && all_of(I.users(), [&](const User *U) {
            return cast<Instruction>(U)->getParent() == I.getParent() &&
@@ -57,7 +58,7 @@ bool accompanies(const Instruction &I) {
          });
 }
 
-// Takes a single number, in a register of its own.
+// Whether I operates on a single number, in a scalar register.
 bool isScalar(const Instruction &I) {
   return !I.getType()->isVectorTy() &&
          isa<BinaryOperator, UnaryOperator, CmpInst, SExtInst, ZExtInst, GetElementPtrInst>(I);
@@ -108,12 +109,12 @@ Pieces Target::stored(const StoreInst &I) const {
   return pieces(V->getType(), I.getAlign(), false);
 }
 
-// A vector that the target holds but computes by halves: whole numbers under AVX without AVX2.
+// Whether the target has a register for the vector but computes on it by halves: integers under AVX without AVX2.
 bool Target::computedByHalves(Type *T) const {
   return wide(T) && T->isIntOrIntVectorTy() && !Lowering->isOperationLegal(ISD::ADD, Lowering->getValueType(DL, T));
 }
 
-// x86 has its vectors of more than 16 bytes since AVX, in which halves are apart.
+// Whether T is an x86 vector of more than 16 bytes (AVX), whose halves can be accessed separately.
 bool Target::wide(Type *T) const {
   if (!Lowering || !isa<FixedVectorType>(T) || !isX86(F))
     return false;
@@ -121,7 +122,7 @@ bool Target::wide(Type *T) const {
   return Type.isSimple() && Lowering->isTypeLegal(Type) && Type.getSizeInBits() > 128;
 }
 
-// Whether a vector is shuffled into one of half its length: only the halves needed are loaded, those apart.
+// Whether a vector is shuffled into one of half its length: then only the needed halves are loaded, each separately.
 bool Target::takesHalves(const Use &U, bool (&Taken)[2]) const {
   auto *Shuffle = dyn_cast<ShuffleVectorInst>(U.getUser());
   if (!Shuffle || !wide(U->getType()))
@@ -135,8 +136,8 @@ bool Target::takesHalves(const Use &U, bool (&Taken)[2]) const {
   return true;
 }
 
-// Whether a vector is put together of two of half its length: such are stored apart, but constants woven in
-// take one permutation of the whole where there is one.
+// Whether a vector is joined from two of half its length, which are then stored separately. If one of them is constant
+// and they are interleaved, the target permutes and stores the whole vector instead, if it has such a permutation.
 bool Target::joinsHalves(const Value *V) const {
   auto *Shuffle = dyn_cast<ShuffleVectorInst>(V);
   if (!Shuffle || !wide(V->getType()))
@@ -148,7 +149,7 @@ bool Target::joinsHalves(const Value *V) const {
          (V->getType()->isFPOrFPVectorTy() && !Subtarget->checkFeatures("+avx2"));
 }
 
-// x86 reads an element that fills a vector, or is taken out of it, from memory again.
+// An element that is broadcast to a vector, or extracted from one: x86 loads it from memory separately.
 std::optional<Piece> Target::element(const LoadInst &I, const Instruction &User) const {
   auto *T = dyn_cast<FixedVectorType>(I.getType());
   if (!T || !Lowering || !isX86(F) || T->getPrimitiveSizeInBits() % 128 != 0)
@@ -225,7 +226,7 @@ void Target::pieces(EVT T, Align Alignment, bool Read, uint64_t Offset, Pieces &
   }
 }
 
-// By powers of two, of at most Most bytes.
+// Splits an access into powers of two of at most Most bytes.
 void Target::powers(unsigned Bytes, unsigned Most, uint64_t Offset, Pieces &Found) {
   while (Bytes > 0) {
     unsigned Piece = std::min(Most, bit_floor(Bytes));
@@ -259,7 +260,7 @@ bool Target::holds(Type *Element, unsigned Count) const {
          (Bytes <= 8 && Lowering->isTypeLegal(MVT::getIntegerVT(Bytes * 8)));
 }
 
-// As SelectionDAG does: the last one may overlap the one before.
+// As SelectionDAG does: the last piece may overlap the one before.
 std::optional<Pieces> Target::copied(const AnyMemIntrinsic &I, uint64_t Bytes) const {
   bool Sets = isa<AnyMemSetInst>(I), Moves = isa<AnyMemMoveInst>(I);
   if (!Lowering)

@@ -1,6 +1,6 @@
-// Tickets: numbers that threads take from a counter which they share, by an atomic operation or under a lock. Where such
-// a number chooses the part of the data that a thread works on, another run deals the parts to other threads. Which
-// thread takes one, and whether it takes more than one, is logged (nw_ticket); what the number chooses is not known here.
+// Tickets: numbers that threads take from a shared counter, by an atomic operation or under a lock. If such a number
+// selects the part of the data that a thread works on, parts go to other threads in another run. Which thread takes a
+// number, and whether it takes more than one, is logged (nw_ticket); what the number selects is not known here.
 #include "instrument.h"
 
 #include "llvm/ADT/SmallPtrSet.h"
@@ -15,8 +15,8 @@ using namespace llvm;
 namespace nodewise {
 namespace {
 
-// Whether the number is only stored back, taken once more, or compared: with a constant, or where it is taken, as
-// reference counts and barriers do.
+// Whether this use of the number selects nothing: it is stored back, used to take the next number, or compared, with a
+// constant or in the block that takes it, as reference counts and barriers do.
 bool isBookkeeping(const User &By, const Instruction &Number, const Value *Counter) {
   if (auto *C = dyn_cast<CmpInst>(&By))
     return C->getParent() == Number.getParent() || isa<Constant>(C->getOperand(0)) || isa<Constant>(C->getOperand(1));

@@ -1,8 +1,8 @@
-/* A walk by the modules' unwinding tables. The C library's unwinder ends a program whose own code has tables that it
- * does not understand, reads wherever they lead, may allocate, and asks the loader under its lock on some systems. This
- * one ends the walk instead: at code of no module (what a program made itself; tables that it registered are not
- * asked), at a rule that leads anywhere but up the stack, at memory that cannot be read. It goes through the frames of
- * signal handlers, from the handler's stack to the interrupted one. */
+/* Unwinds the stack by the modules' unwinding tables (.eh_frame). The usual unwinder (libgcc's) aborts the program at
+ * tables that it does not understand, follows wrong rules into unmapped memory, may allocate, and on some systems waits
+ * for the loader's lock. This one ends the walk instead: at code that belongs to no module (generated at run time;
+ * tables that the program registered for it are not used), at a rule that does not lead further up the stack, and at
+ * memory that cannot be read. It unwinds through signal handlers, from the handler's stack to the interrupted one. */
 /* Why: docs/decisions/in-process.md */
 #include "backtrace.h"
 #include "cfi.h"
@@ -15,13 +15,13 @@ enum { MOST_STEPS = 64 };
 
 typedef struct walk {
     nw_registers registers;
-    uintptr_t code;     /* where this frame is */
-    int interrupted;    /* it has called nothing: `code` is what would be next, not behind a call */
-    nw_readable stack;  /* what is known to be readable of it */
-    nw_readable tables; /* and of tables */
+    uintptr_t code;     /* this frame's instruction pointer */
+    int interrupted;    /* this frame made no call: `code` is its next instruction, not a return address */
+    nw_readable stack;  /* the part of the stack that is known to be readable */
+    nw_readable tables; /* likewise, of the tables */
 } walk;
 
-/* ---- Rows that were looked up, by place. Whoever finds an entry being written looks for itself. ---- */
+/* ---- Cache of rows by code address. A thread that finds an entry being written computes the row itself. ---- */
 
 enum { ENTRIES = 2048, KEPT_RULES = 12, HEAD = offsetof(nw_row, rules) / 8, WORDS = HEAD + KEPT_RULES };
 
@@ -33,7 +33,7 @@ static struct {
 
 static uint32_t slot_of(uintptr_t code) { return (uint32_t)(code * 0x9e3779b97f4a7c15ull >> 40) % ENTRIES; }
 
-/* What was loaded there; another module that follows it at its addresses differs in one of them. */
+/* Identifies the module. A module that is loaded later at the same addresses differs in one of these values. */
 static uint64_t identity(const nw_loaded *in) {
     uint64_t mixed = (uintptr_t)in->map;
     mixed = mixed * 0x9e3779b97f4a7c15ull + in->start;
@@ -79,9 +79,10 @@ static int row_of(walk *walk, const nw_loaded *in, nw_row *row) {
     return 1;
 }
 
-/* ---- A step: the caller's registers out of this frame's. ---- */
+/* ---- One step: the caller's registers from this frame's. ---- */
 
-/* What a rule says; `frame` is null for the rule of the frame's address itself. 0: it cannot be said. */
+/* Evaluates a rule. `frame` is the frame's address, null for the rule that yields that address itself. Returns 0 if
+ * the value is unknown. */
 static int value_of(walk *walk, const nw_loaded *in, const nw_rule *rule, const uint64_t *frame, uint64_t *value) {
     const nw_registers *registers = &walk->registers;
     if (rule->how == NW_COMPUTED || rule->how == NW_COMPUTED_AT) {
@@ -99,14 +100,15 @@ static int value_of(walk *walk, const nw_loaded *in, const nw_rule *rule, const 
     return !fetched || nw_read(&walk->stack, value, *value, sizeof *value);
 }
 
-/* Stacks grow down. A function that has called nothing may not have moved the stack pointer where the return address
- * is in a register; a signal handler may have a stack of its own. */
+/* Stacks grow down, so the frame's address must be above the stack pointer. Two exceptions: an interrupted function may
+ * not have moved the stack pointer yet, on processors that pass the return address in a register; and a signal handler
+ * may run on a stack of its own. */
 static int leads_up(const walk *walk, const nw_row *row, uint64_t frame) {
     uint64_t top = walk->registers.value[NW_STACK_POINTER];
     return row->signal || frame > top || (walk->interrupted && frame == top);
 }
 
-/* An address that is signed (aarch64) without its signature. */
+/* Removes the signature from a signed return address (aarch64 pointer authentication). */
 static uintptr_t stripped(uint64_t address) {
 #ifdef __aarch64__
     register uint64_t plain __asm__("x30") = address;
@@ -117,7 +119,7 @@ static uintptr_t stripped(uint64_t address) {
 #endif
 }
 
-/* Not inlined: with the loop it would be more of a stack than a function may have on aarch64. */
+/* Not inlined: together with the loop, the frame would exceed the limit of 1 KiB on aarch64. */
 __attribute__((noinline)) static int step(walk *walk) {
     nw_loaded in;
     nw_row row;
@@ -142,7 +144,7 @@ __attribute__((noinline)) static int step(walk *walk) {
     return 1;
 }
 
-/* ---- The beginning: this function itself. Registers that calls do not keep are not known. ---- */
+/* ---- The start: the registers of nw_backtrace itself. Those that calls do not preserve are marked unknown. ---- */
 
 #ifdef __x86_64__
 #define BEGIN(walk)                                                                              \
@@ -181,7 +183,7 @@ uint32_t nw_backtrace(uintptr_t caller, uintptr_t chain[NW_CHAIN]) {
     walk.stack = nw_around(&walk, sizeof walk);
     walk.tables = (nw_readable){0};
     for (uint32_t steps = 0; steps < MOST_STEPS && depth < NW_CHAIN && walk.code != 0; steps++) {
-        if (depth > 0 || walk.code == caller) /* not inside this library any longer */
+        if (depth > 0 || walk.code == caller) /* frames inside this library are left out */
             chain[depth++] = walk.code;
         if (!step(&walk))
             break;

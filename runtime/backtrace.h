@@ -1,4 +1,4 @@
-/* Who called: the chain of return addresses behind an allocation. */
+/* The chain of return addresses that led to an allocation. */
 #ifndef NODEWISE_BACKTRACE_H
 #define NODEWISE_BACKTRACE_H
 

@@ -1,4 +1,4 @@
-/* What instrumented code calls, beside range.c. */
+/* Entry points for instrumented code; further ones are in range.c and tickets.c. */
 #include "counters.h"
 
 nw_slot *nw_miss(uint64_t key) { return nw_fill(nw_thread_here(), key, __builtin_return_address(0)); }

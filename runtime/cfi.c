@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <string.h>
 
-/* ---- Pointers, as the encodings of .eh_frame have them. ---- */
+/* ---- Pointers in the encodings of .eh_frame. ---- */
 
 enum { ENCODED_FORM = 0x0f, ENCODED_BASE = 0x70, FROM_HERE = 0x10, SEARCHABLE = 0x3b };
 
@@ -20,9 +20,9 @@ static uint64_t encoded(nw_cursor *from, uint8_t encoding) {
     return base + (encoding & 8 ? (uint64_t)nw_fixed_signed(from, bytes) : nw_fixed(from, bytes));
 }
 
-/* ---- Where the code's entry is. ---- */
+/* ---- Search for the entry of a code address. ---- */
 
-/* The last entry of the sorted table that begins at the code or before; 0: none. */
+/* Searches the sorted table of .eh_frame_hdr for the last entry that begins at or before the code; 0: none. */
 static uintptr_t find_entry(const nw_loaded *in, uintptr_t code, nw_readable *sight) {
     nw_cursor header = {sight, in->unwinding, in->end, 0};
     uint8_t version = nw_fixed(&header, 1), frames = nw_fixed(&header, 1), counted = nw_fixed(&header, 1);
@@ -47,7 +47,7 @@ static uintptr_t find_entry(const nw_loaded *in, uintptr_t code, nw_readable *si
     return in->unwinding + (uintptr_t)(intptr_t)pair[1];
 }
 
-/* ---- An entry (FDE), and what it has in common with others (CIE). ---- */
+/* ---- An entry (FDE), and the information that it shares with others (CIE). ---- */
 
 typedef struct common {
     uint64_t code_unit;
@@ -56,7 +56,7 @@ typedef struct common {
     nw_cursor program;
 } common;
 
-/* Length and identifier: the rest of a record; 0: there is none. */
+/* Reads the length and identifier of a record, and leaves the cursor at the rest. Returns 0 if there is no record. */
 static int open_record(const nw_loaded *in, nw_readable *sight, uintptr_t at, nw_cursor *record, uint32_t *identifier) {
     *record = (nw_cursor){sight, at, in->end, at < in->start || at >= in->end};
     uint32_t length = (uint32_t)nw_fixed(record, 4);
@@ -80,7 +80,7 @@ static int read_augmentation(common *of, nw_cursor *record, const char *letters)
             encoded(&data, (uint8_t)nw_fixed(&data, 1) & ENCODED_FORM);
         else if (*letters == 'S')
             of->signal = 1;
-        else if (*letters != 'B' && *letters != 'G') /* keys and tags of pointers */
+        else if (*letters != 'B' && *letters != 'G') /* aarch64: signed with key B, tagged memory */
             return 0;
     }
     return !data.failed;
@@ -108,12 +108,12 @@ static int read_common(const nw_loaded *in, nw_readable *sight, uintptr_t at, co
     return !record.failed;
 }
 
-/* ---- The programs: rules as they are at one place of the code. ---- */
+/* ---- Call frame instructions, executed up to one code address, yield the rules there. ---- */
 
 enum { REMEMBERED = 4 };
 
 typedef struct rules {
-    nw_rule frame; /* NW_UNDEFINED: not said yet */
+    nw_rule frame; /* NW_UNDEFINED: not set yet */
     nw_rule of[NW_REGISTERS];
 } rules;
 
@@ -139,7 +139,7 @@ static void set_frame(machine *m, nw_cursor *from, uint64_t reg, int64_t offset)
         m->now.frame = (nw_rule){0, NW_VALUE, (uint8_t)reg, 0, (int32_t)offset};
 }
 
-/* A register and a distance, and perhaps what is in memory there, need no computing. */
+/* An expression of the form register + offset, possibly followed by a load from there, becomes a plain rule. */
 static int simplify(nw_cursor expression, nw_rule *rule) {
     enum { BREG = 0x70, BREG_LAST = 0x8f, DEREF = 0x06 };
     uint8_t operation = (uint8_t)nw_fixed(&expression, 1);
@@ -193,13 +193,13 @@ static void restore_one(machine *m, uint64_t reg) {
         m->now.of[reg] = m->initial.of[reg];
 }
 
-/* The operations that are a byte with operands behind it. */
+/* Instructions whose opcode takes the whole byte; operands follow it. */
 static void operate_on(machine *m, nw_cursor *from, uint8_t operation) {
     int64_t unit = m->common->data_unit;
     uint64_t reg;
     switch (operation) {
     case 0x00: break; /* nop */
-    case 0x2d: break; /* return addresses are signed from here on, or no longer */
+    case 0x2d: break; /* aarch64: from here on return addresses are signed, or no longer signed */
     case 0x01: m->location = encoded(from, m->common->encoding); break;
     case 0x02: m->location += nw_fixed(from, 1) * m->common->code_unit; break;
     case 0x03: m->location += nw_fixed(from, 2) * m->common->code_unit; break;
@@ -231,7 +231,7 @@ static void operate_on(machine *m, nw_cursor *from, uint8_t operation) {
     }
 }
 
-/* Up to the code asked about. */
+/* Executes a program up to the requested code address. */
 static int run(machine *m, nw_cursor program) {
     while (program.at < program.end && m->location <= m->code && !program.failed) {
         uint8_t operation = (uint8_t)nw_fixed(&program, 1), low = operation & 0x3f;

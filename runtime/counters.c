@@ -1,6 +1,6 @@
 /* Counters of a thread: found by a private hash index, appended when a page is new, reached through
- * the window. Only the owning thread writes them; a signal handler that interrupts the slow path is
- * refused and counted as dropped. */
+ * the window. Only the owning thread writes them. Accesses of a signal handler that interrupts the slow
+ * path are not counted but added to `dropped`. */
 #define _DEFAULT_SOURCE
 #include "counters.h"
 
@@ -17,7 +17,7 @@ _Static_assert(sizeof(nw_slot) == 32 && sizeof(nw_counter) == 32, "shared with t
 _Static_assert(offsetof(nw_counter, reads) == 8 && offsetof(nw_counter, writes) == 16, "likewise");
 _Static_assert(offsetof(nw_slot, counter) == 8 && offsetof(nw_slot, bitmap) == 16, "likewise");
 
-/* Not mmap(3): that one is hooked, and fails through errno. */
+/* Used instead of mmap(3), which this library intercepts and which sets errno. */
 static long raw_call(long number, long a, long b, long c, long d, long e, long f) {
 #if defined __x86_64__
     long result;
@@ -63,7 +63,7 @@ static void index_insert(uint64_t *index, uint64_t slots, uint64_t key, uint64_t
     index[i] = hash << 32 | (number + 1);
 }
 
-/* Doubles the index; false when memory is out. */
+/* Doubles the index; false if out of memory. */
 static bool index_grow(nw_thread *thread) {
     uint64_t slots = thread->index_slots ? thread->index_slots * 2 : INDEX_SLOTS;
     uint64_t *index = map_zeroed(slots * sizeof *index);
@@ -110,7 +110,7 @@ bool nw_touched_prepare(void) {
     return fresh;
 }
 
-/* Of a process with one thread. The root's pages are given back, which empties it. */
+/* Requires that the process has one thread. The root's pages are given back to the kernel, which clears them. */
 void nw_touched_forget(void) {
     if (!nw_touched)
         return;
@@ -136,7 +136,7 @@ static NW_COLD nw_leaf *make_leaf(nw_leaf **place) {
     return fresh;
 }
 
-/* Test and set; the winner logs where it happened. */
+/* Sets the page's bit; the thread that sets it first logs the address of the access. False if out of memory. */
 static bool first_touch(nw_thread *thread, uint64_t key, const void *code) {
     uint64_t page = key & NW_KEY_PAGE;
     if (!nw_touched || page >> (47 - NW_PAGE_SHIFT))
@@ -174,7 +174,7 @@ static nw_counter *append(nw_thread *thread, uint64_t key, const void *code) {
     return counter;
 }
 
-/* An access that cannot be counted: once per call, whatever the size of the group. */
+/* For accesses that cannot be counted. `dropped` grows by one per call, whatever the size of the group. */
 static nw_slot *drop(nw_thread *thread, uint64_t key) {
     thread->header->dropped++;
     thread->sink.key = key;
@@ -182,7 +182,7 @@ static nw_slot *drop(nw_thread *thread, uint64_t key) {
     return &thread->sink;
 }
 
-/* The counter that leaves a slot is paid what is due to it. */
+/* Before another page takes the slot: adds the slot's lines to its counter, and charges its accesses to the slice. */
 static void settle(nw_thread *thread, nw_slot *slot) {
     nw_counter *counter = slot->counter;
     nw_pay(slot);
@@ -196,7 +196,7 @@ static void occupy(nw_thread *thread, nw_slot *slot, uint64_t key, nw_counter *c
     if (!thread->recent)
         thread->recent = map_zeroed(sizeof *thread->recent);
     uint64_t known = thread->recent ? nw_recent_enter(thread, slot, key & NW_KEY_PAGE) : 0;
-    slot->key = NW_KEY_NONE; /* the recorder must not see the key with another's counter */
+    slot->key = NW_KEY_NONE; /* the recorder must not see a key together with another page's counter */
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
     slot->counter = counter;
     slot->bitmap = slot->known = known;
@@ -240,7 +240,7 @@ void nw_window_clear(nw_slot *window) {
         window[i] = (nw_slot){.key = NW_KEY_NONE};
 }
 
-/* The key goes first: a recorder that looks meanwhile finds too few lines, and the rest next time. */
+/* The key is cleared first: a recorder that reads in between finds too few lines, and the rest the next time. */
 void nw_window_settle(nw_thread *thread) {
     for (uint32_t i = 0; i < NW_WINDOW_SLOTS; i++) {
         nw_slot *slot = &thread->window[i];

@@ -1,4 +1,4 @@
-/* How an object's pages are dealt over nodes: the formulas that the preload enforces.
+/* How an object's pages are distributed over nodes: the formulas that the preload library enforces.
  *
  * The Rust mirror is crates/placement/src/distribution.rs; a property test in crates/enforce holds
  * the two together. Integers throughout, except shares, which are IEEE doubles in both.
@@ -10,7 +10,7 @@
 
 #include <stdint.h>
 
-/* The kernel decides: the node of the first touch. */
+/* No node: the kernel decides, by first touch. */
 #define NW_NODE_NONE UINT32_MAX
 
 enum nw_distribution_kind {
@@ -19,7 +19,7 @@ enum nw_distribution_kind {
     NW_BLOCK = 2,      /* parts: nodes and cumulative shares, the last is 1 */
     NW_BY_THREAD = 3,  /* repeat */
     NW_ALLOCATOR = 4,
-    /* Blocks of `repeat` decisions, dealt over the parts' nodes by the formulas of libnodewise. */
+    /* Blocks of `repeat` decisions each, assigned to the parts' nodes by the formulas of libnodewise. */
     NW_CYCLIC_BLOCKS = 5,
     NW_SKEW_BLOCKS = 6,
     NW_PRIME_BLOCKS = 7,  /* parameter: the prime */
@@ -34,18 +34,18 @@ typedef struct nw_part {
 
 typedef struct nw_distribution {
     uint32_t kind;
-    uint32_t repeat; /* of the object's parts, by thread; or the length of blocks that are dealt */
+    uint32_t repeat; /* NW_BY_THREAD: blocks per thread; blocks: the length of a block in decisions */
     uint32_t count;  /* parts */
     uint32_t first;  /* index of the first one in the table's pool */
     uint64_t parameter;
 } nw_distribution;
 
-/* A page as formulas see it. */
+/* A page, in the terms of the formulas. */
 typedef struct nw_page {
     uint64_t index;  /* in the object */
     uint64_t pages;  /* of the object, at least 1 */
     uint64_t number; /* virtual page number, in units of the decision's page size */
-    uint64_t turn;   /* which of the object's decisions this is: the index in those units */
+    uint64_t turn;   /* the index within the object, in the same units */
     uint32_t thread; /* ordinal of the thread that allocated the object */
     uint32_t unused;
 } nw_page;
@@ -59,15 +59,15 @@ static inline uint32_t nw_block(const nw_part *parts, uint32_t count, nw_page pa
     return parts[part].node;
 }
 
-/* Of `repeat` times as many equal blocks as threads, dealt in turn, the one that holds the middle
- * of the page. */
+/* The object is divided into `repeat` x `threads` equal blocks, which go to the threads in turn. Returns the
+ * thread of the block that holds the middle of the page. */
 static inline uint32_t nw_block_thread(uint32_t repeat, uint32_t threads, nw_page page) {
     unsigned __int128 blocks = (unsigned __int128)repeat * threads;
     unsigned __int128 block = (2 * (unsigned __int128)page.index + 1) * blocks / (2 * (unsigned __int128)page.pages);
     return (uint32_t)(block % threads);
 }
 
-/* The part whose turn it is. */
+/* The index of the part that gets the page's block. */
 static inline uint32_t nw_dealt(const nw_distribution *rule, nw_page page) {
     uint64_t block = page.turn / (rule->repeat ? rule->repeat : 1);
     switch (rule->kind) {

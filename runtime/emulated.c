@@ -1,4 +1,4 @@
-/* Under an emulator no code counts in the program: the emulator's plugin does, and is told here for which thread. */
+/* Under an emulator the emulator's plugin counts, not code in the program. This file tells it which thread runs. */
 #include "emulator/mark.h"
 #include "emulator/outlined.h"
 #include "emulator/thread_info.h"

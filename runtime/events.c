@@ -66,8 +66,8 @@ static uint64_t logged;
 
 uint64_t nw_events_logged(void) { return __atomic_load_n(&logged, __ATOMIC_RELAXED); }
 
-/* Opened for each line: a descriptor kept open would show in the program, which may also close it
- * and get the number again for a file of its own. */
+/* The log is opened for each event. A descriptor kept open would be visible to the program, which may also
+ * close it and then get the same number for a file of its own. */
 void nw_event(nw_line *line) {
     nw_line_end(line);
     char *path = nw_path("events", NW_NO_NUMBER);

@@ -1,4 +1,5 @@
-/* DWARF expressions, as far as unwinding tables have them: those of procedure linkage tables and of signal frames. */
+/* Evaluates DWARF expressions, as far as unwinding tables contain them: for procedure linkage tables and signal
+ * frames. */
 #include "cfi.h"
 #include "tables.h"
 
@@ -68,7 +69,7 @@ static void rotate(machine *m) {
     push(m, second);
 }
 
-/* Of two operands; the one on top is the right one. */
+/* Operations with two operands; the right one is on top of the stack. */
 static void combine(machine *m, uint8_t operation) {
     uint64_t right = pop(m), left = pop(m);
     int64_t a = (int64_t)left, b = (int64_t)right;

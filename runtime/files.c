@@ -30,7 +30,7 @@ void *nw_map_private(void *at, size_t bytes) {
 
 void nw_unmap(void *address, size_t bytes) { nw_system(SYS_munmap, address, bytes); }
 
-/* Blocks for all of the file, so that a full disk is an error here and not a SIGBUS later. */
+/* Allocates the blocks of a part of the file, so that a full disk is an error here and not a SIGBUS later. */
 static long allocate_blocks(long file, size_t from, size_t to) {
     static const char zeros[4096];
     long result = nw_system(SYS_fallocate, file, 0, from, to - from);
@@ -44,7 +44,7 @@ static long allocate_blocks(long file, size_t from, size_t to) {
     return 0;
 }
 
-/* Growing beyond it would raise SIGXFSZ. */
+/* Whether a file of this size is within RLIMIT_FSIZE. Growing beyond it would raise SIGXFSZ. */
 static bool within_file_limit(size_t bytes) {
     struct rlimit limit;
     long result = nw_system(SYS_prlimit64, 0, RLIMIT_FSIZE, NULL, &limit);
@@ -53,9 +53,10 @@ static bool within_file_limit(size_t bytes) {
 
 bool nw_is_file_limited(void) { return !within_file_limit(SIZE_MAX); }
 
-/* Thousands of threads that begin at once must not use up the program's descriptors, nor fail for want of
- * those that we hold ourselves: they wait, but not for ever, as a holder may be cancelled or be what this
- * signal handler has interrupted. */
+/* Thousands of threads may begin at once. They must neither use up the program's descriptors nor fail because
+ * this library holds the last ones, so at most DESCRIPTORS are held at a time, and further threads wait. The
+ * wait is bounded: the thread that holds a descriptor may have been cancelled, or interrupted by the very
+ * signal handler that waits. */
 #define DESCRIPTORS 32
 #define ATTEMPTS 2000
 #define PAUSE_NS 50000

@@ -40,7 +40,7 @@ static int comes_first(const char *library) {
     return 0;
 }
 
-/* Where in the file a linked address lies; 0: nowhere. */
+/* The offset in the file of a virtual address; 0: none. */
 static uint64_t offset_of(int file, const Elf64_Ehdr *elf, uint64_t address) {
     Elf64_Phdr segment;
     for (unsigned i = 0; i < elf->e_phnum && i < MOST_SEGMENTS; i++)
@@ -50,11 +50,11 @@ static uint64_t offset_of(int file, const Elf64_Ehdr *elf, uint64_t address) {
     return 0;
 }
 
-/* What a program asks its loader for. */
+/* From the dynamic section. */
 typedef struct dynamic {
-    uint64_t strings, bytes; /* the names, in the file; 0: none */
-    uint64_t own_name;       /* its own, among them; 0: none */
-    unsigned needed;         /* libraries that it asks for */
+    uint64_t strings, bytes; /* the string table: its offset in the file, its size; 0: none */
+    uint64_t own_name;       /* DT_SONAME, as an offset in it; 0: none */
+    unsigned needed;         /* number of libraries that the program needs */
 } dynamic;
 
 static int entry_at(int file, uint64_t section, unsigned i, Elf64_Dyn *entry) {
@@ -83,7 +83,7 @@ static int is_named(int (*kind)(const char *), int file, uint64_t at) {
     return pread(file, name, NAME_BYTES, (off_t)at) > 0 && kind(name);
 }
 
-/* Whether a library of that kind is among those that the program itself asks for. */
+/* Whether one of the libraries that the program itself needs is of that kind. */
 static int asks_for(int (*kind)(const char *), int file, const Elf64_Ehdr *elf, uint64_t section) {
     dynamic of = dynamic_at(file, elf, section);
     Elf64_Dyn entry;
@@ -93,7 +93,7 @@ static int asks_for(int (*kind)(const char *), int file, const Elf64_Ehdr *elf, 
     return 0;
 }
 
-/* Of these runtimes a compiler may link one in: it exports its start then. */
+/* A compiler may link one of these runtimes statically; the program then exports the runtime's start function. */
 static int has_runtime_in(const char *names, size_t bytes) {
     static const char *const starts[] = {"__asan_init", "__hwasan_init", "__tsan_init", "__msan_init", "__lsan_init"};
     for (size_t i = 0; i < sizeof starts / sizeof *starts; i++) {
@@ -125,7 +125,7 @@ __attribute__((noinline)) static int brings_sanitizer(int file, const Elf64_Ehdr
 
 static int is_runtime(const char *library) { return begins(library, "libnodewise-rt.so"); }
 
-/* Programs of our wrappers answer ThreadSanitizer's calls by our runtime. */
+/* Programs that need our runtime were built by our wrappers, which refuse -fsanitize: their names are not searched. */
 static int has_sanitizer(int file, const Elf64_Ehdr *elf, uint64_t section) {
     return asks_for(comes_first, file, elf, section) ||
            (!asks_for(is_runtime, file, elf, section) && brings_sanitizer(file, elf, section));
@@ -148,7 +148,8 @@ static int program_takes(int file, const Elf64_Ehdr *elf) {
     return 1;
 }
 
-/* The loader itself, which may be executed with a program's name, has no loader either. */
+/* Static programs name no loader. Neither does the loader itself, which can be executed with a program as argument, so
+ * it is recognised by its own name. */
 static int program_is_static(int file, const Elf64_Ehdr *elf) {
     if (elf->e_ident[EI_CLASS] != ELFCLASS64 || elf->e_machine != OWN_MACHINE)
         return 0;
@@ -174,7 +175,7 @@ static int program_counts(int file, const Elf64_Ehdr *elf) {
     return 0;
 }
 
-/* Of a script its interpreter's name, in place; null: it is none. */
+/* The name of a script's interpreter, terminated in place; null if the file is no script. */
 static char *interpreter(char *head) {
     if (head[0] != '#' || head[1] != '!')
         return NULL;
@@ -183,8 +184,8 @@ static char *interpreter(char *head) {
     return *name ? name : NULL;
 }
 
-/* What holds for the program that executing `path` starts; `otherwise` where there is none, `unread` where it may not
- * be read. */
+/* Applies `what` to the program that executing `path` starts, which for a script is its interpreter. Returns
+ * `otherwise` if there is no such program, and `unread` if its file may not be read. */
 static int holds(int (*what)(int, const Elf64_Ehdr *), const char *path, int otherwise, int unread) {
     char head[256];
     int before = errno, result = otherwise;

@@ -1,20 +1,22 @@
-/* What a program is, by its file: one that no library of ours can be preloaded into, one that counts. */
+/* Inspects an executable file: whether our library can be preloaded into it, whether it is static, and whether it was
+ * compiled to be recorded. */
 #ifndef NODEWISE_FOREIGN_H
 #define NODEWISE_FOREIGN_H
 
 #pragma GCC visibility push(hidden)
 
-/* Whether a library of glibc's and of this processor's goes into what executing `path` starts: not if that is made
- * for another processor or C library, or with a sanitizer that has to come first. What cannot be read is taken for
- * one that it goes into, and so are static programs, which hand it on. The mirror is crates/loader's foreign.rs. */
+/* Whether LD_PRELOAD should name our library for the program that executing `path` starts. It should not if that
+ * program was built for another processor or another C library than glibc, or with a sanitizer that has to be loaded
+ * first. It should if the file cannot be read, and for static programs, which pass the variable on to programs that
+ * they start. The mirror is foreign.rs in crates/loader. */
 int nw_takes_preload(const char *path);
 
-/* Whether executing `path` starts a static program of this processor: it runs without our library and hands the
- * variable on to what it starts. No where that cannot be told. */
+/* Whether executing `path` starts a static program for this processor. It runs without our library, and passes
+ * LD_PRELOAD on to programs that it starts. 0 if that cannot be determined. */
 int nw_is_static(const char *path);
 
-/* Whether what executing `path` starts is compiled to be recorded: it asks for our runtime itself. Where only a
- * library of its own does, or a program that it starts, that is not seen. */
+/* Whether executing `path` starts a program that was compiled to be recorded, that is, needs our runtime itself.
+ * A program of which only a library needs it, or which starts such a program, is not recognised. */
 int nw_counts(const char *path);
 
 #pragma GCC visibility pop

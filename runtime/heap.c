@@ -14,7 +14,7 @@
 #define HIDDEN_TLS static __thread __attribute__((tls_model("initial-exec")))
 #define EXPORT __attribute__((visibility("default")))
 
-/* Every function of the family, once. A list without commas is nothing that clang-format comes to rest with. */
+/* Every function of the malloc family, once. clang-format has no stable layout for a list without commas. */
 /* clang-format off */
 #define NW_HEAP_FUNCTIONS(X) \
     X(malloc) X(calloc) X(realloc) X(free) X(posix_memalign) X(aligned_alloc) X(memalign) X(valloc) \
@@ -25,13 +25,13 @@
 static struct {
     NW_HEAP_FUNCTIONS(POINTER)
 } next;
-static int ready; /* `next` is whole */
+static int ready; /* all of `next` is set */
 
 static const nw_heap_hooks *hooks; /* null: everything goes to the next malloc */
 HIDDEN_TLS int busy;               /* inside a hook */
 HIDDEN_TLS int resolving;          /* inside dlsym, which may allocate */
 
-/* ---- Memory before the next malloc is known: dlsym's own allocations, never given back. ---- */
+/* ---- Memory for what dlsym allocates before the next malloc is known. It is never freed. ---- */
 
 static _Alignas(16) char early[64 << 10];
 static size_t early_used;
@@ -68,10 +68,10 @@ static int resolved(void) {
     return 1;
 }
 
-/* Early: once threads run, another may hold the loader's lock and wait for this one. */
+/* Done early: once there are threads, another one may hold the loader's lock while it waits for this one. */
 __attribute__((constructor(101))) static void look_up(void) { resolved(); }
 
-/* ---- Large allocations: addresses of the zone, mapped. ---- */
+/* ---- Large allocations: mappings at addresses of the zone (zone.h). ---- */
 
 static void *map(uintptr_t address, size_t bytes, int flags) {
     long result = syscall(SYS_mmap, address, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | flags, -1,
@@ -83,14 +83,14 @@ static void unmap(void *address, size_t bytes) { syscall(SYS_munmap, address, by
 
 static size_t round_up(size_t bytes, size_t to) { return (bytes + to - 1) & ~(to - 1); }
 
-/* The bytes asked for of a live large allocation, else 0. */
+/* The requested size of a live large allocation; 0 if there is none at this address. */
 static size_t large_bytes(const void *address) {
     nw_block *block = nw_zone_block(address, 0);
     return block == NULL ? 0 : __atomic_load_n(&block->bytes, __ATOMIC_RELAXED);
 }
 
 static size_t page_size(void) {
-    static size_t known; /* threads may ask at once for the first time */
+    static size_t known; /* atomic, since several threads may make the first call at once */
     size_t size = __atomic_load_n(&known, __ATOMIC_RELAXED);
     if (size == 0) {
         size = (size_t)sysconf(_SC_PAGESIZE);
@@ -99,8 +99,8 @@ static size_t page_size(void) {
     return size;
 }
 
-/* Addresses of its own for the object, its place's where they are free, mapped; null when the zone or memory is
- * used up. */
+/* Maps the object, at the addresses of its place if they are free and otherwise at new ones; null if the zone or memory
+ * is used up. */
 static void *large_map(const nw_place *place, size_t bytes, size_t alignment) {
     uintptr_t own = nw_place_own(place, bytes / page_size(), alignment);
     for (int attempt = 0; attempt < 16; attempt++, own = 0) {
@@ -113,14 +113,14 @@ static void *large_map(const nw_place *place, size_t bytes, size_t alignment) {
         if (address == (void *)at)
             return address;
         if (address != NULL)
-            unmap(address, bytes); /* a kernel that takes the address as a hint */
+            unmap(address, bytes); /* a kernel before 4.17, to which the address is only a hint */
         else if (errno != EEXIST)
             return NULL;
     }
     return NULL;
 }
 
-/* Who allocates, and so which place is next; null: none is kept for it. */
+/* Stores the call chain in `object`, and takes the next place of this chain; null if none is kept. */
 static nw_place *find_place(nw_allocation *object, uintptr_t caller) {
     const nw_heap_hooks *to = __atomic_load_n(&hooks, __ATOMIC_ACQUIRE);
     if (to == NULL || to->allocated == NULL)
@@ -129,7 +129,7 @@ static nw_place *find_place(nw_allocation *object, uintptr_t caller) {
     return object->mapped / page_size() > UINT32_MAX / 2 ? NULL : nw_place_take(object->chain, object->depth);
 }
 
-/* The object lies at `address` now, and so does its place. */
+/* Records in the object and its place that the object lies at `address`. */
 static void settle(nw_allocation *object, nw_place *place, void *address) {
     object->address = address;
     if (place == NULL)
@@ -188,7 +188,7 @@ static void *large_allocate(size_t bytes, size_t alignment, uintptr_t caller) {
     return address;
 }
 
-/* Forgets the allocation; its pages are still there, and its place is not given back yet. */
+/* Forgets the allocation and returns its place. The pages are still mapped, and the place is not given back yet. */
 static nw_place *large_forget(void *address, size_t bytes) {
     const nw_heap_hooks *to = __atomic_load_n(&hooks, __ATOMIC_ACQUIRE);
     nw_block *block = nw_zone_block(address, 0);
@@ -211,9 +211,10 @@ static void large_free(void *address, size_t bytes) {
     errno = error;
 }
 
-/* Whether nothing lies in a range. Mapping it tells, but may be refused for its size: growing takes as much
- * address space as is added, and the range is all of the new size. Then it is asked part by part, each
- * unmapped again. A whole range stays mapped, without room of its own, until pages move there. */
+/* Whether a range of addresses is free, which is found out by mapping it without access. The limit on address space may
+ * forbid that for the whole range: a block that grows needs only the additional bytes, but the range has its full new
+ * size. Then the range is tested in parts, each of which is unmapped again. A range that was mapped as a whole stays
+ * mapped, which reserves it until pages are moved there. */
 static int is_free(uintptr_t address, size_t bytes) {
     enum { MOST_PARTS = 4096 };
     size_t part = bytes, least = round_up(bytes / MOST_PARTS + 1, page_size());
@@ -229,7 +230,7 @@ static int is_free(uintptr_t address, size_t bytes) {
             continue;
         }
         if (probe != MAP_FAILED)
-            unmap(probe, part); /* a kernel that takes the address as a hint */
+            unmap(probe, part); /* a kernel before 4.17, to which the address is only a hint */
         if (probe != MAP_FAILED || errno == EEXIST || part <= least)
             return 0;
         part = round_up(part / 2, page_size());
@@ -237,9 +238,9 @@ static int is_free(uintptr_t address, size_t bytes) {
     return 1;
 }
 
-/* Moves the pages of [from, from + bytes), those of the last mapping first and with room for `more`: one call
- * moves one mapping, and a policy for a part of the block makes it several. Returns the bytes at the start
- * that could not be moved. */
+/* Moves the pages of [from, from + bytes) to `to`, from the end to the start; the last part gets room for `more`
+ * additional bytes. mremap moves only within one mapping, and a memory policy for a part of the block splits it into
+ * several, so smaller parts are tried until they succeed. Returns how many bytes at the start could not be moved. */
 static size_t move_pages(char *from, char *to, size_t bytes, size_t more) {
     size_t part = bytes;
     while (bytes > 0) {
@@ -258,7 +259,7 @@ static size_t move_pages(char *from, char *to, size_t bytes, size_t more) {
     return bytes;
 }
 
-/* Moves a block to another place where it has room for `to` bytes. Failed, it is where and as it was. */
+/* Moves a block to `fresh`, where it has room for `to` bytes. If that fails (0), the block is left where it was. */
 static int move_block(char *address, size_t from, char *fresh, size_t to) {
     size_t left = move_pages(address, fresh, from, to - from);
     if (left == 0)
@@ -268,8 +269,8 @@ static int move_block(char *address, size_t from, char *fresh, size_t to) {
     return 0;
 }
 
-/* Moves a block to addresses with room for `to` bytes, its new place's where they are free. Returns them, or
- * null. */
+/* Moves a block to addresses with room for `to` bytes: those of its new place if they are free, otherwise new ones.
+ * Returns the address, or null. */
 static void *large_move(const nw_place *place, char *address, size_t from, size_t to) {
     for (int attempt = 0; attempt < 2; attempt++) {
         uintptr_t at = attempt == 0 ? nw_place_own(place, to / page_size(), 1)
@@ -280,7 +281,7 @@ static void *large_move(const nw_place *place, char *address, size_t from, size_
     return NULL;
 }
 
-/* Grows by moving page tables, not bytes: at no time is more mapped than the old and the added. */
+/* Grows a block by moving page table entries instead of copying: memory use never exceeds the new size. */
 static void *large_grow(void *address, size_t old, size_t bytes, uintptr_t caller) {
     size_t from = round_up(old, page_size());
     int error = errno;
@@ -325,7 +326,7 @@ static void *allocate(size_t bytes, uintptr_t caller) {
     return pooled(caller, next.malloc(bytes), bytes);
 }
 
-/* Null: the next in line decides, and judges the arguments. */
+/* Null: the next malloc serves the request, and validates the arguments. */
 static void *allocate_aligned(size_t alignment, size_t bytes, uintptr_t caller) {
     if (!resolved())
         return alignment <= 16 ? early_allocate(bytes) : NULL;
@@ -334,7 +335,7 @@ static void *allocate_aligned(size_t alignment, size_t bytes, uintptr_t caller) 
     return NULL;
 }
 
-/* Copies to a new place of another kind: from libc's heap to the zone or back. */
+/* Reallocates by copying: between libc's heap and the zone, or where pages cannot be moved. */
 static void *relocate(void *address, size_t old, size_t bytes, uintptr_t caller) {
     void *fresh = allocate(bytes, caller);
     if (fresh != NULL) {
@@ -349,7 +350,7 @@ static void *resize_large(void *address, size_t old, size_t bytes, uintptr_t cal
     if (bytes < NW_LARGE) {
         void *small = relocate(address, old, bytes, caller);
         if (small != NULL)
-            return small; /* else it shrinks where it is: that cannot fail */
+            return small; /* otherwise it shrinks in place, which cannot fail */
     }
     if (to > from) {
         void *grown = bytes > PTRDIFF_MAX ? NULL : large_grow(address, old, bytes, caller);

@@ -1,8 +1,8 @@
-/* The heap seen from outside: allocations of 64 KiB and more get page-aligned mappings of their own,
- * in `record` and in `run` alike, so that a page belongs to one object and a rule can place it.
- * heap.c defines malloc and its family; whoever links it (the recorder's runtime, the placing
- * preload) says with nw_heap_start what to do with each object. Until then, and for everything
- * smaller, allocations go to the next malloc in line (libc's, jemalloc's). */
+/* Interception of the heap. Allocations of 64 KiB and more get page-aligned mappings of their own, in
+ * `record` and in `run` alike, so that a page belongs to one object and a rule can place it.
+ * heap.c defines malloc and its family. A library that links it (the recorder's runtime, the placing
+ * preload) passes hooks for each object to nw_heap_start. Until then, and for smaller allocations,
+ * calls go to the next malloc in line (libc's, jemalloc's). */
 #ifndef NODEWISE_HEAP_H
 #define NODEWISE_HEAP_H
 
@@ -12,13 +12,13 @@
 
 #define NW_LARGE (64u << 10)
 
-/* One large allocation. Its pages are fresh, zero and untouched, but for what realloc carried over. Where its
- * caller's block before it lay (zone.h) it lies too, if it fits there. */
+/* One large allocation. Its pages are new, zero and untouched, except those that realloc moved here. It gets the
+ * addresses of the previous block of its place (zone.h) if it fits there. */
 typedef struct nw_allocation {
     void *address;
-    uint32_t *tag;      /* of its place, for the hook alone: 0 at first; null when no place is kept for it */
+    uint32_t *tag;      /* a number of its place, which only the hook uses: 0 at first; null if it has no place */
     const void *before; /* where the place's last block began; null if this is the first */
-    int larger;         /* than all blocks of the place before */
+    int larger;         /* than all earlier blocks of the place */
     size_t bytes;  /* as asked for */
     size_t mapped; /* whole pages */
     size_t moved;  /* bytes at the start whose pages came from the old place; 0 if not a realloc */
@@ -30,7 +30,7 @@ typedef struct nw_allocation {
  * the next malloc and not reported. Any hook may be null. */
 typedef struct nw_heap_hooks {
     void (*allocated)(const nw_allocation *object); /* before the program sees the address */
-    /* Before the pages go. `kept`: the addresses serve the next object of its place, and no other. */
+    /* Before the pages are unmapped. `kept`: the addresses are reserved for the next object of its place. */
     void (*freed)(void *address, size_t mapped, int kept);
     void (*pooled)(uintptr_t caller, const void *address, size_t bytes); /* a small allocation */
     int (*separate)(uintptr_t caller, size_t bytes); /* 0: this large one may go to the next malloc */
@@ -42,8 +42,8 @@ __attribute__((visibility("hidden"))) void nw_heap_start(const nw_heap_hooks *ho
 /* Back to plain allocation; what was allocated stays valid and can still be freed. */
 __attribute__((visibility("hidden"))) void nw_heap_stop(void);
 
-/* The calling thread's lane, from 1: it goes to another thread when this one has ended, so that threads that live for
- * one step of the program come back to the addresses of those before them. */
+/* Sets the calling thread's lane, a number from 1. When the thread has ended, a new thread gets its lane, so that
+ * short-lived threads reuse the addresses of their predecessors. */
 __attribute__((visibility("hidden"))) void nw_heap_lane(uint32_t lane);
 
 /* Whether the address begins a live large allocation. */

@@ -1,5 +1,5 @@
-/* Where a process image writes to, and how it says that it no longer does. Shared with the emulator's
- * plugin, which makes the images of programs without a preload. */
+/* The folder to which a process image writes, and the report that it stopped recording. Shared with the
+ * emulator's plugin, which makes the images of programs without our library. */
 #define _GNU_SOURCE
 #include "observer.h"
 #include "scratch.h"
@@ -36,7 +36,7 @@ nw_control *nw_control_map(const char *raw) {
     return known ? control : NULL;
 }
 
-/* exec keeps the pid, so the first free sequence number. */
+/* exec keeps the pid, so images are told apart by a sequence number: the first one that is free. */
 bool nw_folder_make(char *folder, const char *raw) {
     char *end = stpcpy(stpcpy(folder, raw), "/");
     end += put_decimal(end, (uint64_t)nw_system(SYS_getpid, 0));
@@ -50,7 +50,7 @@ bool nw_folder_make(char *folder, const char *raw) {
     return false;
 }
 
-/* The first reason stays. */
+/* Only the first reason is kept. */
 void nw_mark_truncated(const char *why) {
     nw_control *control = nw_control_page;
     if (control == NULL)

@@ -1,10 +1,11 @@
-/* What the programs that this one executes inherit. A loader that cannot map our library says so on the program's
- * standard error, or ends it: LD_PRELOAD goes without us to programs that we do not go into, and where our library
- * is out of sight, as after chroot. The C library's own ways to start a program are looked at; `system` and `popen`
- * start a shell, which then does what is done here.
+/* The environment of programs that this one executes. A loader that cannot map our library prints a message on the
+ * program's standard error, or ends the program. So our library is removed from LD_PRELOAD for programs that cannot
+ * load it, and where its file cannot be reached, as after chroot. The C library's functions that start a program are
+ * intercepted; `system` and `popen` start a shell, which in turn comes through here.
  *
- * A child of vfork comes by here with its parent's memory: nothing of it is changed. What is made for a program, its
- * name, its environment, is on the stack therefore, as long as it is, and without printf, which takes 2 KiB. */
+ * A child of vfork runs this code in its parent's memory, which must not be changed. So what is built for a program
+ * (its file name, its environment) is on the stack, no larger than it has to be. printf, which takes 2 KiB of stack, is
+ * not used. */
 #define _GNU_SOURCE
 #include "foreign.h"
 #include "starting.h"
@@ -31,25 +32,25 @@ enum { MOST_VARIABLES = 1024, MOST_BYTES = 2 * PATH_MAX };
 typedef int spawn_function(pid_t *, const char *, const posix_spawn_file_actions_t *, const posix_spawnattr_t *,
                            char *const[], char *const[]);
 
-/* A program to be executed, one way or another. */
+/* A call that executes a program, and by which function. */
 typedef struct call {
     enum { BY_PATH, BY_NAME, BY_DESCRIPTOR, SPAWN, SPAWN_BY_NAME } way;
     const char *path;
-    int folder, flags; /* as execveat has them */
+    int folder, flags; /* as for execveat */
     char *const *arguments;
     pid_t *pid;
     const posix_spawn_file_actions_t *actions;
     const posix_spawnattr_t *attributes;
 } call;
 
-/* The next library's that has them, which another preload may be. */
+/* The next definitions in line: the C library's, or those of another preload library. */
 static struct {
     int (*by_path)(const char *, char *const[], char *const[]), (*by_name)(const char *, char *const[], char *const[]);
     int (*by_descriptor)(int, const char *, char *const[], char *const[], int);
     spawn_function *spawn, *spawn_by_name;
 } real;
 
-/* Early: in a child of vfork there is no looking up. */
+/* Done early: a child of vfork must not call dlsym. */
 __attribute__((constructor(102))) static void look_up(void) {
     *(void **)&real.by_path = dlsym(RTLD_NEXT, "execve");
     *(void **)&real.by_name = dlsym(RTLD_NEXT, "execvpe");
@@ -95,7 +96,7 @@ static int execute(const call *c, char *const *environment) {
 
 static int begins(const char *text, const char *with) { return strncmp(text, with, strlen(with)) == 0; }
 
-/* One file of a list: how long its name is. */
+/* The length of the first file name in a list. */
 static size_t name_length(const char *list) { return strcspn(list, ": "); }
 
 static int is_ours(const char *name, size_t length) {
@@ -109,7 +110,7 @@ static int is_readable(const char *name, size_t length) {
     return access(path, R_OK) == 0;
 }
 
-/* Whether our library is where the variable says, seen from here. */
+/* Whether this process can read our library's file where the variable says it is. */
 static int in_sight(const char *list) {
     for (size_t length; *list; list += length + (list[length] != 0)) {
         length = name_length(list);
@@ -119,7 +120,7 @@ static int in_sight(const char *list) {
     return 1;
 }
 
-/* The file that a name without a folder means, as execvp finds it; `path` has room for file_bytes. */
+/* The file that execvp would find for a name; `path` has room for file_bytes. */
 static const char *found(const char *name, char *path) {
     const char *folders = getenv("PATH");
     if (strchr(name, '/') || !folders)
@@ -137,7 +138,8 @@ static const char *found(const char *name, char *path) {
 
 static int is_by_name(const call *c) { return c->way == BY_NAME || c->way == SPAWN_BY_NAME; }
 
-/* More than that is not looked for: the C library takes as much of the stack for it, and so does the kernel's limit. */
+/* The room that file_of needs at most. The callers do not search for a file if that exceeds MOST_BYTES, which
+ * bounds the stack that they use. */
 static size_t file_bytes(const call *c) {
     const char *folders = is_by_name(c) ? getenv("PATH") : NULL;
     return strlen(c->path) + (folders ? strlen(folders) : 0) + sizeof "/proc/self/fd/-2147483648/";
@@ -158,7 +160,7 @@ static const char *file_of(const call *c, char *path) {
     return path;
 }
 
-/* A line of a file. */
+/* Appends a line to a file. */
 static void note(const char *folder, const char *name, const char *text) {
     size_t bytes = strlen(folder) + strlen(name) + 2;
     if (bytes > PATH_MAX)
@@ -168,13 +170,13 @@ static void note(const char *folder, const char *name, const char *text) {
     int file = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
     struct iovec line[] = {{(void *)text, strlen(text)}, {"\n", 1}};
     if (file >= 0) {
-        nw_write(file, line, 2); /* it is only a note */
+        nw_write(file, line, 2); /* only a note: failure is ignored */
         close(file);
     }
 }
 
-/* A name for whoever watches: this one runs as it is. Under an emulator, which counts static programs, what is not
- * counted is told already. */
+/* Notes for `run` and the recorder that this program runs without our library. The recorder is not told of static
+ * programs, nor under an emulator: its plugin counts static programs and reports uncounted ones itself. */
 static void tell(const char *file, char *const *environment, int is_static) {
     static const char *const wheres[][2] = {{"NODEWISE_PLACEMENT=", "unplaced"}, {"NODEWISE_RAW=", "uncounted"}};
     for (size_t i = 0; environment[i]; i++)
@@ -183,7 +185,7 @@ static void tell(const char *file, char *const *environment, int is_static) {
                 note(environment[i] + strlen(wheres[w][0]), wheres[w][1], file);
 }
 
-/* The variable's text without us, no longer than before; 0: nothing is left of it. */
+/* Writes the variable without our library to `to`; it is not longer than before. Returns 0 if no library is left. */
 static int without_us(const char *list, char *to) {
     size_t used = strlen(strcpy(to, VARIABLE));
     for (size_t length; *list; list += length + (list[length] != 0)) {
@@ -217,7 +219,7 @@ __attribute__((noinline)) static int execute_without_us(const call *c, char *con
     return execute(c, entries);
 }
 
-/* Its loader ignores LD_PRELOAD. */
+/* Whether the program is set-user-ID or set-group-ID to another id: its loader ignores LD_PRELOAD then. */
 static int gains_privileges(const char *file) {
     struct stat status;
     return stat(file, &status) == 0 && ((status.st_mode & S_ISUID && status.st_uid != getuid()) ||
@@ -243,7 +245,7 @@ static int resets_ids(const call *c) {
            posix_spawnattr_getflags(c->attributes, &flags) == 0 && (flags & POSIX_SPAWN_RESETIDS);
 }
 
-/* What a program is left out of says so: the program's own image could not. */
+/* If the program cannot be recorded or placed, reports that here, since the program's own image could not. */
 __attribute__((noinline)) static void look_whether_left_out(const call *c, char *const *environment) {
     int before = errno;
     const char *why = nw_left_out(environment, resets_ids(c));
@@ -255,7 +257,7 @@ __attribute__((noinline)) static void look_whether_left_out(const call *c, char 
     errno = before;
 }
 
-/* Where our library is in it, -1: nowhere. */
+/* The index of the LD_PRELOAD entry that names our library; -1: there is none. */
 static ssize_t variable_of(char *const *environment) {
     for (ssize_t i = 0; environment && environment[i]; i++)
         if (begins(environment[i], VARIABLE) && strstr(environment[i], OURS))
@@ -296,7 +298,7 @@ EXPORTED int execveat(int folder, const char *path, char *const arguments[], cha
     return start(&c, environment);
 }
 
-/* The C library refuses what the kernel would take: an environment that was cleared away. */
+/* As in the C library, a null environment is an error, although the kernel would accept it. */
 EXPORTED int fexecve(int file, char *const arguments[], char *const environment[]) {
     if (file < 0 || !environment) {
         errno = EINVAL;
@@ -317,7 +319,7 @@ EXPORTED int posix_spawnp(pid_t *pid, const char *name, const posix_spawn_file_a
     return start(&c, environment);
 }
 
-/* How many of the arguments, the terminating null included. */
+/* The number of arguments, with the first one and the terminating null. */
 static size_t counted(va_list more) {
     size_t count = 1;
     va_list again;

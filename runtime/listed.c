@@ -1,5 +1,5 @@
-/* The loader's list from its first entry to its last. Other threads open and close modules meanwhile, and no lock of the
- * loader's holds them back: what they may unmap at any moment is copied by the kernel. */
+/* Visits the loader's list from its first entry to its last. No lock of the loader is held, so other threads may open
+ * and close modules meanwhile. Memory that they may unmap at any moment is copied by the kernel. */
 #define _GNU_SOURCE
 #include "loaded.h"
 #include "observer.h"
@@ -9,8 +9,9 @@
 #include <fcntl.h>
 #include <link.h>
 
-/* Unlike process_vm_readv this is there under QEMU. The thread's own: the first one may have ended. Where it cannot be
- * opened, a module that is closed between a look and a read ends the program. */
+/* Opens the process's memory as a file; unlike process_vm_readv, that also works under QEMU. The path is the calling
+ * thread's, since the main thread may have ended. If the file cannot be opened, memory is checked and then read
+ * directly: the program would crash if another thread closed a module between the two. */
 static nw_readable open_memory(void) {
     nw_readable sight = {.copy = nw_scratch_take()};
     long file = sight.copy == NULL ? -ENOMEM : nw_open("/proc/thread-self/mem", O_RDONLY);

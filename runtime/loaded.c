@@ -9,8 +9,8 @@
 #include <string.h>
 #include <sys/auxv.h>
 
-/* ---- The loader's list, read as it is. Another thread may be changing it, so that every link is read with care. C
- * libraries before glibc 2.35 have no more, and what a module is made of is found out once. ---- */
+/* ---- The loader's list, which is all that glibc before 2.35 offers. It is read without a lock while another thread
+ * may change it, so every link is read with checks. The extent of a module is determined once and remembered. ---- */
 
 #define KNOWN 256u /* modules remembered; more are looked up every time */
 #define PARTS 64u
@@ -20,7 +20,7 @@ enum { FREE, FILLING, FILLED };
 static struct {
     _Atomic int state;
     nw_loaded module;
-    const void *dynamic; /* tells modules apart that had one entry of the loader's, one after the other */
+    const void *dynamic; /* distinguishes modules for which the loader used the same entry one after the other */
 } known[KNOWN];
 
 static void add_part(nw_loaded *module, const ElfW(Phdr) * part) {
@@ -33,7 +33,7 @@ static void add_part(nw_loaded *module, const ElfW(Phdr) * part) {
     module->end = end > module->end ? end : module->end;
 }
 
-/* The program's headers are told by the kernel, others' follow their file's header. */
+/* The kernel passes the address of the executable's program headers; other modules' follow from their ELF header. */
 int nw_find_parts(nw_readable *sight, const struct link_map *map, uintptr_t *parts, unsigned long *count) {
     ElfW(Ehdr) header;
     *parts = getauxval(AT_PHDR);
@@ -66,7 +66,7 @@ static int holds(const nw_loaded *module, uintptr_t address) {
     return address >= module->start && address < module->end;
 }
 
-/* Still what it was, as far as the loader's entry says. */
+/* Whether the loader's entry still describes the remembered module. */
 static int is_current(nw_readable *sight, const nw_loaded *module, const void *dynamic) {
     struct link_map map;
     return nw_read(sight, &map, (uintptr_t)module->map, sizeof map) && map.l_addr == module->bias &&
@@ -86,8 +86,8 @@ static void remember(const nw_loaded *module, const void *dynamic) {
     }
 }
 
-/* Only the module that begins last before the address is looked into. It stays while its code runs; others may be
- * unmapped at any moment. */
+/* Reads the headers only of the last module that begins at or before the address. That one stays loaded while its code
+ * runs; others may be unmapped at any moment. */
 static int search(uintptr_t address, nw_loaded *found) {
     struct link_map map, nearest;
     const struct link_map *of = NULL;
@@ -116,12 +116,12 @@ static int search(uintptr_t address, nw_loaded *found) {
     return 1;
 }
 
-/* ---- Since then it has an index that is read without a lock. ---- */
+/* ---- Since glibc 2.35 the loader has an index that can be queried without a lock. ---- */
 
 #if defined(DLFO_STRUCT_HAS_EH_DBASE) && !defined(NW_WITHOUT_FIND_OBJECT)
 static __typeof__(_dl_find_object) *find_object;
 
-/* By name, so that what is built with a newer C library runs with an older one. */
+/* Looked up by name, so that a library built with a newer glibc runs with an older one. */
 __attribute__((constructor(102))) static void find_finder(void) {
     *(void **)&find_object = dlsym(RTLD_DEFAULT, "_dl_find_object");
 }

@@ -1,5 +1,5 @@
-/* A function by its name in what is loaded, without the loader: by the hash tables of the modules' dynamic symbols,
- * which are laid out as GNU's linkers do. */
+/* Finds a function of a loaded module by name, without the loader: by the GNU hash tables of the modules' dynamic
+ * symbols. */
 #define _GNU_SOURCE
 #include "loaded.h"
 #include "readable.h"
@@ -14,7 +14,7 @@ typedef struct table {
 
 typedef struct search {
     const char *name;
-    size_t bytes; /* of the name, with its end */
+    size_t bytes; /* of the name, with the terminating zero */
     uint32_t hash;
     void *found;
 } search;
@@ -26,7 +26,7 @@ static uint32_t hash_of(const char *name) {
     return hash;
 }
 
-/* The loader has added the bias to most modules' entries, but not to those it cannot write. */
+/* The loader adds the bias to the addresses in a dynamic section, except where the section is read-only. */
 static uintptr_t placed(const nw_listed *module, uintptr_t address) {
     return address < module->bias ? address + module->bias : address;
 }

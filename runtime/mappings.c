@@ -5,21 +5,21 @@
 
 #define MAPPINGS 1024u
 
-/* Its fields are whose who has set it to CHANGING. */
+/* The state of a record. A thread that has set it to CHANGING owns the other fields. */
 enum { FREE, CHANGING, LIVE, GONE };
 
 struct nw_mapping {
     uint32_t state;
     uint32_t unused;
     uint64_t place;
-    uintptr_t first; /* of its addresses, 0: there are none yet */
-    size_t room;     /* pages of them */
-    uintptr_t start; /* of what is mapped: a program may give back both ends, to align it */
+    uintptr_t first; /* the first address kept for the place; 0: none yet */
+    size_t room;     /* pages kept for it */
+    uintptr_t start; /* of what is mapped now: a program may unmap both ends, to align the rest */
     size_t pages;
 };
 
 static nw_mapping all[MAPPINGS];
-static uint32_t used; /* those behind were never taken */
+static uint32_t used; /* records from this one on were never taken */
 
 static size_t pages_of(size_t bytes) { return (bytes >> NW_PAGE_SHIFT) + ((bytes & ((1u << NW_PAGE_SHIFT) - 1)) != 0); }
 
@@ -36,7 +36,7 @@ static uint32_t in_use(void) {
     return count < MAPPINGS ? count : MAPPINGS;
 }
 
-/* Of those gone, the place's with the least room that is enough. */
+/* The smallest unmapped record of the place with enough room. */
 static nw_mapping *find_gone(uint64_t place, size_t pages) {
     nw_mapping *best = NULL;
     for (uint32_t i = 0; i < in_use(); i++) {
@@ -62,7 +62,7 @@ static nw_mapping *take(uint32_t state, uint64_t place) {
     return NULL;
 }
 
-/* Another place's addresses are given up when there is no room. */
+/* Takes a free record, or else one of another place, whose addresses are given up. */
 static nw_mapping *take_any(uint64_t place) {
     nw_mapping *unused = take(FREE, place);
     return unused != NULL ? unused : take(GONE, place);
@@ -72,7 +72,7 @@ nw_mapping *nw_mapping_begin(uint64_t place, size_t bytes, void **at) {
     nw_mapping *gone = find_gone(place, pages_of(bytes));
     if (gone == NULL || !change(gone, GONE))
         return take_any(place);
-    if (gone->place == place && gone->room >= pages_of(bytes)) /* still */
+    if (gone->place == place && gone->room >= pages_of(bytes)) /* unchanged since find_gone */
         *at = (void *)gone->first;
     else
         gone->first = 0, gone->place = place;
@@ -98,7 +98,8 @@ static bool overlaps(const nw_mapping *mapping, uintptr_t start, uintptr_t end) 
     return mapping->start < end && start < end_of(mapping->start, mapping->pages);
 }
 
-/* Takes an end off. What loses its middle, or goes together with others, is forgotten. */
+/* Cuts a range off one end of a mapping. If the range is in its middle, or covers all of it, the mapping is
+ * forgotten. */
 static void lose(nw_mapping *mapping, uintptr_t start, uintptr_t end) {
     uintptr_t behind = end_of(mapping->start, mapping->pages);
     bool front = start == mapping->start && end<behind, back = start> mapping->start && end == behind;

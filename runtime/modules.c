@@ -17,7 +17,7 @@ static struct {
     uintptr_t bias, parts;
 } known[MODULES];
 static size_t modules;
-static uint32_t looks; /* since dlopen was called last, and one; 0: it never was */
+static uint32_t looks; /* checks since the last call of dlopen, plus one; 0: dlopen was never called */
 
 static bool is_known(const nw_listed *module) {
     for (size_t i = 0; i < modules; i++)
@@ -26,7 +26,7 @@ static bool is_known(const nw_listed *module) {
     return false;
 }
 
-/* False: it was unloaded by now. */
+/* False: the module was unloaded meanwhile. */
 static bool log_module(nw_readable *sight, const nw_listed *module, const char *path) {
     nw_line line = {0};
     nw_line_begin(&line, "module");
@@ -56,10 +56,10 @@ static bool read_text(nw_readable *sight, char *to, size_t room, uintptr_t from)
     return false;
 }
 
-/* Libraries opened by a relative path are known by it: the recorder is elsewhere. */
+/* The loader keeps a relative path as it was given to dlopen, but the recorder has another working directory. */
 static const char *absolute(const char *path, char *room, size_t bytes) {
     if (path == NULL || path[0] == '/' || strchr(path, '/') == NULL)
-        return path; /* without a slash: the kernel's own */
+        return path; /* no slash: the vDSO */
     long length = nw_system(SYS_getcwd, room, bytes);
     if (length <= 0 || (size_t)length + strlen(path) + 1 > bytes)
         return NULL;
@@ -72,14 +72,14 @@ static const char *path_of(nw_readable *sight, const nw_listed *module, char *na
         return NULL;
     if (*name != 0)
         return absolute(name, room, bytes);
-    /* The executable, which has no name here. */
+    /* The executable, whose name is empty in the loader's list. */
     long length = nw_system(SYS_readlinkat, AT_FDCWD, "/proc/self/exe", room, bytes - 1);
     room[length < 0 ? 0 : length] = 0;
     return room;
 }
 
 static int visit(nw_readable *sight, const nw_listed *module, void *unused) {
-    static char name[1024], room[1024]; /* one scan at a time; handlers' stacks are small */
+    static char name[1024], room[1024]; /* not on the stack, which may be small; only one scan runs at a time */
     (void)unused;
     if (modules == MODULES)
         return 0;
@@ -96,21 +96,21 @@ static int visit(nw_readable *sight, const nw_listed *module, void *unused) {
 }
 
 static int scanning;
-static bool fork_waits; /* for the scan under way */
+static bool fork_waits; /* a fork waits for the end of the current scan */
 
 static bool may_scan(void) { return !__atomic_exchange_n(&scanning, 1, __ATOMIC_ACQUIRE); }
 
 void nw_modules_scan(void) {
     if (__atomic_load_n(&fork_waits, __ATOMIC_RELAXED) || !may_scan()) {
-        __atomic_store_n(&looks, 1, __ATOMIC_RELEASE); /* the scan under way may have passed it */
+        __atomic_store_n(&looks, 1, __ATOMIC_RELEASE); /* check again later: the current scan may miss the module */
         return;
     }
     nw_loaded_each(visit, NULL);
     __atomic_store_n(&scanning, 0, __ATOMIC_RELEASE);
 }
 
-/* A child would have the descriptor of a scan that another thread is at. Its end is waited for, but not for ever: it may
- * be what this signal handler has interrupted. */
+/* A child forked during another thread's scan would inherit the scan's descriptor, so fork waits for the end of the
+ * scan. The wait is bounded: the scan may have been interrupted by the signal handler that forks. */
 #define ATTEMPTS 200
 #define PAUSE_NS 50000
 static bool held;
@@ -132,8 +132,8 @@ void nw_modules_after_fork(bool in_child) {
     held = false;
 }
 
-/* It cannot be told when a call of dlopen is over: the first looks may come too early, so the second, fourth, eighth
- * and so on are taken too. */
+/* It is not known when a call of dlopen has returned, and the first check may be too early. So modules are scanned at
+ * the first, second, fourth, eighth, ... check after the call. */
 void nw_modules_check(void) {
     if (nw_likely(__atomic_load_n(&looks, __ATOMIC_RELAXED) == 0) || !nw_recording())
         return;
@@ -142,8 +142,9 @@ void nw_modules_check(void) {
         nw_modules_scan();
 }
 
-/* ---- Thread-local variables. Those of modules that are there at start lie equally far from ours in each thread;
- * where others' lie only the loader knows, and it waits for its lock. ---- */
+/* ---- Thread-local variables. Those of modules that were loaded at start lie at the same distance from ours in
+ * every thread. Those of other modules are not logged: only the loader knows where they are, and asking it takes a
+ * lock. ---- */
 
 static struct {
     ptrdiff_t from_ours;
@@ -186,14 +187,14 @@ static struct {
     __typeof__(&dlclose) close;
 } next;
 
-/* Early: once threads run, another may hold the loader's lock and wait for this one. */
+/* Done early: once there are threads, another one may hold the loader's lock while it waits for this one. */
 __attribute__((constructor(101))) static void look_up(void) {
     next.close = (__typeof__(next.close))dlsym(RTLD_NEXT, "dlclose");
     next.open = (__typeof__(next.open))dlsym(RTLD_NEXT, "dlopen");
 }
 
-/* What it opens depends on the caller ($ORIGIN, RPATH, RUNPATH), whom the C library knows by the return address: the
- * real one must be jumped to, and the scan comes later. */
+/* Which file is opened depends on the calling module ($ORIGIN, RPATH, RUNPATH), which the C library determines from the
+ * return address. So this function must jump to the real one, and the scan has to be done later. */
 NW_EXPORT void *dlopen(const char *path, int flags) {
     if (next.open == NULL)
         look_up();
@@ -201,7 +202,7 @@ NW_EXPORT void *dlopen(const char *path, int flags) {
     __attribute__((musttail)) return next.open(path, flags);
 }
 
-/* Nothing may have happened since the module was opened that had us look. */
+/* Scans again, since there may have been no check since the last module was opened. */
 static void look_again(void) {
     if (__atomic_load_n(&looks, __ATOMIC_RELAXED) != 0 && nw_recording())
         nw_modules_scan();

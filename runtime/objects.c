@@ -33,7 +33,7 @@ static void log_new(const nw_allocation *object) {
     nw_event(&line);
 }
 
-/* Its place's object, larger than it was or once more. */
+/* Logs another object of a place whose first object was logged before. */
 static void log_again(const nw_allocation *object) {
     nw_line line = {0};
     nw_line_begin(&line, "again");
@@ -48,10 +48,11 @@ static void log_again(const nw_allocation *object) {
 static char *pool; /* callers of small allocations, then repeats */
 static uint32_t repeats_used;
 
-/* What a place's tag says: nothing yet, logged, or beyond that the number that counts it. */
+/* A place's tag: not logged yet, logged, or TAG_COUNTED plus the number that counts its further objects. */
 enum { TAG_NEW, TAG_LOGGED, TAG_COUNTED };
 
-/* Counted in shared memory, so that the log does not grow with the program's steps. */
+/* Counts the repetition in shared memory, so that the log does not grow with every step of the program. False if it
+ * cannot be counted. */
 static bool count_again(const nw_allocation *object) {
     if (pool == NULL)
         return false;
@@ -89,7 +90,7 @@ static void log_heap(const nw_allocation *object) {
     }
 }
 
-/* What is kept for its place stays the object's. */
+/* If the addresses are kept for the place, they still belong to the object, and nothing is logged. */
 static void log_freed(void *address, size_t mapped, int kept) {
     if (!nw_recording() || kept)
         return;
@@ -100,9 +101,9 @@ static void log_freed(void *address, size_t mapped, int kept) {
     nw_event(&line);
 }
 
-/* ---- Small allocations: one pool, its sites by bytes. ---- */
+/* ---- Small allocations: one pool, with count and bytes of each call site. ---- */
 
-/* The caller's entry, taken if free; the last one when the neighbourhood is full. */
+/* The caller's entry, which is taken if necessary; the last entry of the table if no probed one is free. */
 static nw_pool_entry *pool_entry(uintptr_t caller) {
     nw_pool_entry *entries = (nw_pool_entry *)pool;
     size_t slot = (caller * 0x9e3779b97f4a7c15ull) >> 32;
@@ -118,7 +119,7 @@ static nw_pool_entry *pool_entry(uintptr_t caller) {
     return &entries[NW_POOL_SLOTS - 1];
 }
 
-/* Where small allocations come from, so that their pages are known for the pool's. */
+/* Logs the memory that small allocations come from, so that its pages are attributed to the pool. */
 #define ARENA_SHIFT 26 /* glibc's arenas are 64 MiB, aligned */
 static uintptr_t arenas[1024];
 static __thread uintptr_t last_arena __attribute__((tls_model("initial-exec")));
@@ -153,7 +154,7 @@ static void count_pooled(uintptr_t caller, const void *address, size_t bytes) {
 
 static const nw_heap_hooks hooks = {.allocated = log_heap, .freed = log_freed, .pooled = count_pooled};
 
-/* In a forked child a new one, in the parent's place. */
+/* In a forked child this maps the child's own file, at the address of its parent's. */
 static void open_pool(void) {
     bool backed;
     pool = nw_map_backed("pool", NW_NO_NUMBER, 0, POOL_BYTES, pool, &backed);
@@ -169,7 +170,7 @@ void nw_objects_stop(void) { nw_heap_stop(); }
 
 void nw_objects_after_fork(void) { open_pool(); }
 
-/* ---- Mappings the program makes itself. ---- */
+/* ---- Mappings that the program makes itself. ---- */
 
 static void put_file(nw_line *line, unsigned file) {
     char link[32] = "/proc/self/fd/", digits[12], *digit = digits + sizeof digits - 1, *path = nw_scratch_take();
@@ -221,7 +222,7 @@ static void *returned(long result) {
 
 #define CALLER ((uintptr_t)__builtin_return_address(0))
 
-/* These calls of this thread's, and this file. */
+/* The place of a mapping (mappings.h): call chain, thread's lane, file. */
 static uint64_t place_of(const calls *by, int file) {
     const nw_observer *observer = nw_here();
     struct stat status;
@@ -236,7 +237,7 @@ static uint64_t place_of(const calls *by, int file) {
     return place;
 }
 
-#ifndef MAP_32BIT /* other processors have none */
+#ifndef MAP_32BIT /* x86 only */
 #define MAP_32BIT 0
 #endif
 

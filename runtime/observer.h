@@ -36,7 +36,7 @@ void nw_mark_truncated(const char *why);
 
 /* ---- files.c: system calls without errno, files that grow ------------------------------------ */
 
-/* Results below zero are -errno. */
+/* A system call. Returns -errno on failure; errno itself stays. */
 long nw_call(long number, long a, long b, long c, long d, long e, long f);
 
 #define NW_CALL_6(n, a, b, c, d, e, f, ...) nw_call(n, (long)(a), (long)(b), (long)(c), (long)(d), (long)(e), (long)(f))
@@ -53,30 +53,30 @@ bool nw_is_file_limited(void);
 /* A descriptor for short use, or -errno. */
 long nw_open(const char *path, int flags);
 void nw_close(long file);
-void nw_descriptors_forget(void); /* in the child of a fork: those of threads it has not */
+void nw_descriptors_forget(void); /* in a forked child: forgets descriptors of the parent's other threads */
 
-/* A part of a file, shared, at `at` if that is not null; made, with its blocks, if `flags` has O_CREAT.
- * The address, or -errno. No descriptor stays open. */
+/* Maps a part of a file, shared, at `at` if that is not null. If `flags` has O_CREAT, creates the file and allocates
+ * the part's blocks. Returns the address, or -errno. No descriptor stays open. */
 long nw_file_map(const char *path, int flags, size_t from, size_t bytes, void *at);
 
 /* Anonymous zero pages, at `at` if that is not null; or null. */
 void *nw_map_private(void *at, size_t bytes);
 void nw_unmap(void *address, size_t bytes);
 
-/* A part of the named file of this process image, its blocks allocated, at `at` if that is not null; private
- * memory when not recording, and when there is no room for the file: recording is then switched off. Null: no
- * room for either. */
+/* Maps a part of the named file of this process image, with its blocks allocated, at `at` if that is not null. Maps
+ * private memory when not recording, and also if the file cannot be extended, which switches recording off. Null if
+ * neither is possible. */
 void *nw_map_backed(const char *name, uint32_t number, size_t from, size_t bytes, void *at, bool *backed);
 
-/* `<folder>/<name>-<number>`, or `<folder>/<name>` for NW_NO_NUMBER, to be given back (scratch.h); null: out of
- * memory. */
+/* `<folder>/<name>-<number>`, or `<folder>/<name>` for NW_NO_NUMBER, in a scratch buffer that the caller gives back
+ * (scratch.h); null: out of memory. */
 #define NW_NO_NUMBER UINT32_MAX
 char *nw_path(const char *name, uint32_t number);
 
 /* ---- events.c -------------------------------------------------------------------------------- */
 
-/* A line under construction: words apart by spaces, numbers in hexadecimal; what does not fit is cut off. Its text is
- * a room of scratch.h from its beginning until it is in the log. */
+/* A line under construction: words separated by spaces, numbers in hexadecimal; what does not fit is cut off. Its
+ * text is in a buffer of scratch.h from nw_line_begin until nw_event. */
 #define NW_LINE_BYTES 2048u
 typedef struct nw_line {
     size_t used;
@@ -88,42 +88,42 @@ void nw_line_number(nw_line *line, uint64_t number);
 void nw_line_numbers(nw_line *line, const uintptr_t *numbers, uint32_t count);
 void nw_line_text(nw_line *line, const char *text); /* rest of the line: may hold spaces */
 void nw_line_end(nw_line *line);                    /* more lines may follow */
-void nw_line_next(nw_line *line, const char *word); /* begins one after those that are there */
+void nw_line_next(nw_line *line, const char *word); /* ends the line, if there is one, and begins the next */
 void nw_event(nw_line *line);                       /* ends it and appends it to the log */
-uint64_t nw_events_written(void);  /* bytes of this image's log */
-uint64_t nw_events_logged(void);   /* of them, those that this process wrote, as its own memory knows */
-/* A forked image goes on from its parent's log, up to this many bytes; the parent by its folder. */
+uint64_t nw_events_written(void);  /* size of this image's log in bytes */
+uint64_t nw_events_logged(void);   /* bytes that this process has written to it, from a counter in memory */
+/* Logs that a forked image continues the first `written` bytes of its parent's log; `folder` is the parent's. */
 void nw_event_parent(const char *folder, uint64_t written);
-void nw_say_stopped(const char *why); /* the recording is cut short: on standard error */
+void nw_say_stopped(const char *why); /* reports on standard error that recording stopped */
 
 /* ---- threads.c ------------------------------------------------------------------------------- */
 
-/* Largest number of instructions taking numbers from shared counters for which the threads are logged. */
+/* Instructions that take numbers from shared counters (tickets.c): the most for which threads are logged. */
 #define NW_TICKETS 64u
 
-/* One per thread at a time: that of a finished thread goes to a new one, file and all. */
+/* One per thread at a time. A new thread takes over the observer of a finished one, including its file. */
 typedef struct nw_observer {
     nw_thread thread;
-    char *base;        /* header, window and the first segments; null before they are there */
-    size_t file_bytes; /* of its file, mapped in pieces */
+    char *base;        /* header, window and the first segments; null before they are mapped */
+    size_t file_bytes; /* size of its file, which is mapped in pieces */
     struct nw_observer *next;
     uint32_t number; /* of the file */
-    uint32_t lane;   /* for heap.h: the same for each of its threads */
+    uint32_t lane;   /* for heap.h; all threads that use this observer have the same lane */
     uint32_t ordinal;
     uint32_t tid;    /* 0: its thread has not begun */
-    uint32_t vacant; /* free for any thread */
+    uint32_t vacant; /* 1: may be taken by another thread, since this one was not created */
     uint32_t openmp_known;
     uint8_t tickets[NW_TICKETS]; /* by the instruction's id, how often this thread took one: 2 is twice or more */
-    int64_t quantum; /* accesses until the next look at the slice, as last handed out */
+    int64_t quantum; /* accesses after which the thread checks whether the slice ends */
     void *(*start)(void *);
     void *argument;
 } nw_observer;
 
-/* The calling thread; made on first use, without files. Null only when memory is out. */
+/* The calling thread's observer, created on first use, without files. Null only if out of memory. */
 nw_observer *nw_here(void);
 
-/* Checks whether an emulated process is an unreported copy (clone(2) without fork handlers). Called where the runtime
- * handles new regions or objects anyway. */
+/* Under an emulator: checks whether this process is a copy made by clone(2), without fork handlers, and if so starts an
+ * image for it. Called where the runtime handles new threads and objects anyway. */
 void nw_look_for_copy(void);
 
 /* Resets the lock in a copy of the process, in which the thread that held it does not exist. */
@@ -136,20 +136,20 @@ void nw_threads_after_fork(void);
 
 /* Whether the emulator's plugin counts, not this library: $NODEWISE_EMULATED. */
 bool nw_emulated(void);
-/* Adds the outlined functions of a module to what the plugin knows. */
+/* Adds the outlined functions of a module to nw_outlined, which the plugin reads. */
 extern struct nw_functions nw_outlined;
 void nw_outlined_scan(const char *path, uint64_t bias);
-/* Tells it that this thread runs here from now on. */
+/* Tells the plugin that the calling thread is this one. */
 void nw_announce_thread(const nw_observer *observer);
 
 /* ---- thread_files.c: where a thread's counters go --------------------------------------------- */
 
-/* Window, room and file for a new thread: its own, or those that a finished one left. */
+/* Window, memory and file for a new thread: newly made, or taken over from a finished thread. */
 bool nw_thread_open(nw_observer *observer);
-/* The same over again at the same addresses, the first of a new process image. */
+/* In a new process image: makes them anew for its first thread, at the same addresses. */
 bool nw_thread_reopen(nw_observer *observer);
 void nw_thread_close(nw_observer *observer);
-/* Numbers begin again, for a new process image. */
+/* In a new process image: files are numbered from 0 again. */
 void nw_thread_files_forget(void);
 
 /* ---- objects.c, modules.c, slices.c ---------------------------------------------------------- */
@@ -157,11 +157,11 @@ void nw_thread_files_forget(void);
 void nw_objects_start(void);
 void nw_objects_stop(void);
 void nw_objects_after_fork(void);
-void nw_modules_start(void); /* in the first thread, before others are there */
-void nw_modules_scan(void);  /* logs modules that are new */
+void nw_modules_start(void); /* in the first thread, before there are others */
+void nw_modules_scan(void); /* logs modules that are new */
 void nw_modules_before_fork(void);
 void nw_modules_after_fork(bool in_child);
-void nw_modules_check(void); /* the same, now and then since dlopen was called */
+void nw_modules_check(void); /* scans at the 1st, 2nd, 4th, 8th, ... call after dlopen was called */
 /* Adds the addresses of the calling thread's thread-local variables, for modules loaded at start. */
 void nw_modules_tls(nw_line *line, uint32_t ordinal);
 

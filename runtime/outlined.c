@@ -1,4 +1,5 @@
-/* Under an emulator nobody calls nw_region_enter: outlined functions are known by their symbols. */
+/* Under an emulator the program does not call nw_region_enter, so outlined functions are recognised by their
+ * symbols. */
 #define _GNU_SOURCE
 #include "emulator/outlined.h"
 #include "observer.h"
@@ -12,8 +13,8 @@
 
 nw_functions nw_outlined;
 
-/* As the compiler pass knows them (compiler/region.cpp); the body that clang wraps for the debugger is
- * inside its wrapper. */
+/* The same names as in the compiler pass (compiler/region.cpp). With debug information clang makes a wrapper and a
+ * body, `..._debug__`, that it calls; here the wrapper is the region. */
 static bool is_outlined(const char *name) {
     if (strstr(name, ".cold") != NULL || strstr(name, "_debug__") != NULL)
         return false;
@@ -29,7 +30,7 @@ static void add(uint64_t start, uint64_t size) {
     __atomic_store_n(&nw_outlined.count, next + 1, __ATOMIC_RELEASE);
 }
 
-/* Nothing in the file is trusted to lie inside it. */
+/* Every offset is checked against the size of the file. */
 static void scan_symbols(const char *file, uint64_t bytes, const Elf64_Shdr *table, const Elf64_Shdr *names,
                          uint64_t bias) {
     if (table->sh_offset > bytes || table->sh_size > bytes - table->sh_offset || names->sh_offset > bytes ||

@@ -22,9 +22,9 @@ nw_control *nw_control_page;
 
 static int state; /* enum nw_state */
 static char raw[NW_PATH_BYTES - 64];
-static char control[NW_PATH_BYTES]; /* its page */
+static char control[NW_PATH_BYTES]; /* path of the recorder's control page */
 static uint64_t events_before_fork;
-static bool forking; /* the C library is at it */
+static bool forking; /* within the C library's fork, between its first and last handler of ours */
 
 static void log_process(void) {
     struct timespec now;
@@ -35,7 +35,8 @@ static void log_process(void) {
     nw_line_number(&line, (uint64_t)nw_system(SYS_getppid, 0));
     nw_line_number(&line, (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec);
     nw_line_number(&line, (uint64_t)nw_system(SYS_brk, 0));
-    /* Near the upper end of the first stack, which grows. An emulator's does not: see log_started. */
+    /* An address near the upper end of the main thread's stack, which grows. Under an emulator that stack has a fixed
+     * size and is logged by log_started. */
     nw_line_number(&line, nw_emulated() ? 0 : (uintptr_t)environ);
     nw_event(&line);
 }
@@ -49,7 +50,7 @@ static void fork_prepare(void);
 static void fork_parent(void);
 static void fork_child(void);
 
-/* Makes the folder of this process image. Without one it goes unrecorded, and says so. */
+/* Makes the folder of this process image. If that fails, the image is not recorded, and this is reported. */
 static bool enter_image(void) {
     static const char why[] = "a process cannot make its folder in the profile";
     if (nw_folder_make(nw_folder, raw))
@@ -62,7 +63,7 @@ static bool enter_image(void) {
 static const char *left_out(char *const *environment, int reset);
 static void lacks(const char *why, const char *file);
 
-/* The recorder is there, and this program's user may not write to it: nothing else would tell. */
+/* Reports that there is a recorder but this user may not write to its files, which would otherwise go unnoticed. */
 static void say_if_denied(void) {
     static const char why[] = "nodewise: not recorded: this user may not write the profile\n";
     long file = nw_open(control, O_RDWR);
@@ -93,8 +94,7 @@ static bool start(const char *folder) {
  * first access. */
 bool nw_recording(void) {
     if (nw_unlikely(__atomic_load_n(&state, __ATOMIC_ACQUIRE) == NW_UNKNOWN)) {
-        __atomic_store_n(&state, NW_OFF, __ATOMIC_RELEASE); /* for what start itself calls */
-        __atomic_store_n(&state, NW_RECORDING, __ATOMIC_RELEASE);
+        __atomic_store_n(&state, NW_RECORDING, __ATOMIC_RELEASE); /* before `start`, which calls this function too */
         if (start(getenv("NODEWISE_RAW"))) {
             nw_modules_start();
             nw_objects_start();
@@ -126,10 +126,10 @@ void nw_switch_off(const char *why) {
     nw_say_stopped(why);
 }
 
-/* ---- exec: whether the next image can go on. ---- */
+/* ---- exec: whether the next image can be recorded. ---- */
 
-/* Whether a program that is executed now may do that with a file of the recording: as exec leaves them, users other
- * than root have the ambient capabilities only. Kernels before 5.8 look with the real ids. */
+/* Whether a program that is executed now may access a file of the recording in this way. Of the capabilities, exec
+ * leaves users other than root the ambient ones only. Kernels before 5.8 can check with the real ids only. */
 static bool will_be_allowed(const char *path, int how, bool reset) {
     bool same = reset || (nw_system(SYS_getuid, 0) == nw_system(SYS_geteuid, 0) &&
                           nw_system(SYS_getgid, 0) == nw_system(SYS_getegid, 0));
@@ -142,7 +142,7 @@ static bool will_be_allowed(const char *path, int how, bool reset) {
            (with_real == -EACCES && nw_system(SYS_prctl, PR_CAP_AMBIENT, PR_CAP_AMBIENT_IS_SET, CAP_DAC_OVERRIDE) == 1);
 }
 
-/* In a child of vfork too: memory of its parent's stays as it is. */
+/* Also called in a child of vfork, so it must not change memory, which is the parent's. */
 static const char *left_out(char *const *environment, int reset) {
     static const char variable[] = "NODEWISE_RAW=";
     if (*nw_state_word() != NW_RECORDING || recorder_left())
@@ -154,7 +154,7 @@ static const char *left_out(char *const *environment, int reset) {
     return nw_emulated() || (environment && *environment) ? NULL : "a program was started without NODEWISE_RAW";
 }
 
-/* An emulator counts in whatever is executed. */
+/* An emulator counts in every program, others only in those compiled to be recorded. */
 static void lacks(const char *why, const char *file) {
     if (nw_emulated() ? access(file, X_OK) == 0 : nw_counts(file))
         nw_mark_truncated(why);
@@ -179,9 +179,9 @@ static void fork_parent(void) {
 
 #define PAGE_BYTES 4096u
 
-/* Private memory that the kernel empties in a copy of this process; one that shares its memory is no copy. */
+/* A page that the kernel clears in a copy of this process. A process that shares this one's memory is no copy. */
 static uint32_t *original;
-static long emulated_process; /* whose memory this is; 0: not emulated */
+static long emulated_process; /* the process that this memory belongs to; 0: not emulated */
 
 static void watch_for_copies(void) {
     emulated_process = nw_emulated() ? nw_system(SYS_getpid, 0) : 0;
@@ -199,7 +199,7 @@ static void watch_for_copies(void) {
 
 static bool is_copy(void) { return original != NULL && __atomic_load_n(original, __ATOMIC_RELAXED) == 0; }
 
-/* In a child, which has one thread. */
+/* Starts the child's image. The child has one thread. */
 static void enter_child(uint64_t events_of_parent) {
     static char parent[NW_PATH_BYTES];
     nw_descriptors_forget();
@@ -220,13 +220,13 @@ static void enter_child(uint64_t events_of_parent) {
         nw_objects_after_fork();
 }
 
-/* A child that clone(2) made has run no handler of fork's. It comes here with its first page, allocation or thread;
- * what it did before was counted where its parent counts. Locks of threads that it has not may be held. */
+/* A child that was made by clone(2) itself has run no fork handlers. It comes here at its first new page, allocation or
+ * thread; its accesses until then are counted as its parent's. A lock may be held by a thread that the child lacks. */
 static void become_image(void) {
     static const char why[] = "a process was made by clone(2) itself: its first accesses are counted as its parent's";
     sigset_t before;
     if (original != NULL)
-        *original = 1; /* first: what follows asks */
+        *original = 1; /* first of all, since the functions called below check it */
     if (*nw_state_word() != NW_RECORDING)
         return;
     nw_threads_forget_lock();
@@ -238,15 +238,15 @@ static void become_image(void) {
     nw_threads_unlock(&before);
 }
 
-/* An emulator does not empty the page: QEMU 7 takes the advice and forgets it. It makes copies where a process would
- * share its parent's memory, so that another process is always a copy. */
+/* An emulator does not clear the page: QEMU 7 accepts the advice and ignores it. But where a process would share its
+ * parent's memory an emulator copies it, so a different pid always means a copy. */
 void nw_look_for_copy(void) {
     if (emulated_process != 0 && emulated_process != nw_system(SYS_getpid, 0))
         become_image();
 }
 
 static void fork_child(void) {
-    /* Not yet an image by what handlers before this one did. */
+    /* Unless the child has become an image already, in a fork handler that ran before this one. */
     if (original == NULL || emulated_process != 0 || is_copy()) {
         if (original != NULL)
             *original = 1;
@@ -257,7 +257,7 @@ static void fork_child(void) {
     nw_threads_unlock(&signals_before_fork);
 }
 
-/* A copy that only used pages which its parent counts is seen at its end; shared memory (vfork) is no copy. */
+/* A copy that used no pages other than those its parent counts is detected at its end. A child of vfork is no copy. */
 NW_EXPORT void _exit(int status) {
     if (is_copy())
         become_image();

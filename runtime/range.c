@@ -1,4 +1,4 @@
-/* Counting what a loop will do, at its entry: a group of accesses repeated at a stride. */
+/* Counts all accesses of a loop in one call: a group of accesses that is repeated at a stride. */
 #include "counters.h"
 
 #define LINE_OF(offset) ((uint32_t)(offset) >> NW_LINE_SHIFT)
@@ -19,7 +19,7 @@ static inline uint64_t lines_of(uint32_t offset, uint32_t bytes) {
     return nw_lines(LINE_OF(offset), LINE_OF(min_u32(offset + bytes - 1, NW_PAGE_MASK)));
 }
 
-/* `times` repetitions of the group at one address whose accesses begin on different pages. */
+/* Counts the group `times` times at one address, where its accesses begin on different pages. */
 static NW_COLD void crossing(nw_thread *thread, uint64_t address, uint64_t times, const nw_group *group,
                              const void *code) {
     for (uint32_t i = 0; i < group->accesses;) {
@@ -48,8 +48,8 @@ static inline uint64_t lines_strided(uint32_t offset, uint32_t stride, uint32_t 
     return lines;
 }
 
-/* Of `times` repetitions from `offset` on, how many have all their accesses begin on this page; the
- * first one has. The division is for those that leave the page. */
+/* Of `times` repetitions from `offset` on, the number whose accesses all begin on this page. The first
+ * repetition must be one of them. A division is needed only if some leave the page. */
 static inline uint32_t fitting(uint32_t offset, uint64_t stride, uint64_t times, uint32_t last) {
     uint32_t room = NW_PAGE_MASK - last - offset;
     if (stride > room)
@@ -107,7 +107,7 @@ void nw_range(uint64_t address, int64_t stride, uint64_t times, const nw_group *
     range(nw_thread_here(), address, stride, times, 1, group, __builtin_return_address(0));
 }
 
-/* Dense rows, ascending: those that lie on one page are found together. */
+/* Dense rows, ascending. Rows on the same page need one lookup. */
 static void rows(nw_thread *thread, uint64_t address, uint64_t stride, uint64_t times, uint64_t across,
                  uint64_t repeats, const nw_group *group, const void *code) {
     uint64_t last = (repeats - 1) * across + group->last, span = (repeats - 1) * across + group->span;
@@ -126,7 +126,7 @@ static void rows(nw_thread *thread, uint64_t address, uint64_t stride, uint64_t 
         nw_slice_reached(thread);
 }
 
-/* The order of counting within a grid is free: it is made to ascend. */
+/* The order of counting within a grid does not matter, so negative strides are reversed. */
 void nw_grid(uint64_t address, int64_t stride, uint64_t times, int64_t across, uint64_t repeats,
              const nw_group *group) {
     nw_thread *thread = nw_thread_here();

@@ -6,9 +6,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* Asked to move those who wait for a word, none of them, if it has a value, the kernel reads the word and says
- * whether it could. Unlike process_vm_readv this is there under QEMU and in every sandbox that lets threads run, and
- * unlike mincore it knows pages without access. */
+/* Whether a word can be read. FUTEX_CMP_REQUEUE, asked to requeue no waiters, makes the kernel read the word and fails
+ * with EFAULT if it cannot. Unlike process_vm_readv this works under QEMU and in every sandbox that permits threads,
+ * and unlike mincore it detects pages without access rights. */
 static int answers(uintptr_t word) {
     int before = errno;
     long result = syscall(SYS_futex, word, FUTEX_CMP_REQUEUE_PRIVATE, 0, 0L, word, 0);
@@ -17,14 +17,14 @@ static int answers(uintptr_t word) {
     return answered;
 }
 
-/* The pages known are neighbours: others begin anew. */
+/* The known range is contiguous: a page that does not adjoin it replaces it. */
 static int look(nw_readable *known, uintptr_t address, size_t bytes) {
     if (address + bytes < address)
         return 0;
     for (uintptr_t page = address & -(uintptr_t)NW_LOOK; page < address + bytes; page += NW_LOOK) {
         if (page >= known->from && page < known->to)
             continue;
-        if (!answers(page > address ? page : address & -(uintptr_t)4)) /* what is read, so that memcheck knows it */
+        if (!answers(page > address ? page : address & -(uintptr_t)4)) /* not the page's start: memcheck may object */
             return 0;
         if (page == known->to)
             known->to += NW_LOOK;
@@ -36,7 +36,7 @@ static int look(nw_readable *known, uintptr_t address, size_t bytes) {
     return 1;
 }
 
-/* What follows on the same pages is copied too: it is asked for next. */
+/* Copies up to NW_COPIED bytes, since what follows is usually read next. */
 static int copies(nw_readable *known, uintptr_t address, size_t bytes) {
     int before = errno;
     long copied = bytes > NW_COPIED ? 0 : syscall(SYS_pread64, known->memory, known->copy, (size_t)NW_COPIED, address);

@@ -1,5 +1,5 @@
-/* Memory that may not be there, read without a fault: what a walk finds on a stack, or in the tables of a
- * program, may lead anywhere. No lock, no memory of its own, errno kept. */
+/* Reads memory that may not be mapped, without a fault: addresses found on a stack, or in the tables of a
+ * program, may be wrong. Takes no lock, allocates nothing, keeps errno. */
 #ifndef NODEWISE_READABLE_H
 #define NODEWISE_READABLE_H
 
@@ -9,23 +9,23 @@
 
 #define NW_LOOK 4096u /* a page, or a part of one */
 
-/* What one look has found to be readable: [from, to). It stays so only if no other thread unmaps it meanwhile, as one
- * does that closes a module: such memory is read through a copy that the kernel makes, from the process's own memory as
- * a file. */
+/* The range [from, to) that was found to be readable. It remains so only if no other thread unmaps it, as happens when
+ * a module is closed. Memory of which that is possible is read through a copy that the kernel makes, from
+ * /proc/.../mem. */
 typedef struct nw_readable {
     uintptr_t from;
     uintptr_t to;
-    char *copy; /* of [from, to), NW_COPIED of room; null: it is read where it is */
-    int memory; /* the file's descriptor, with a copy */
+    char *copy; /* buffer of NW_COPIED bytes for a copy of [from, to); null: memory is read directly */
+    int memory; /* with `copy`: the descriptor of the file */
 } nw_readable;
 
 #define NW_COPIED 1024u
 
-/* nw_read of what is not known yet: the kernel is asked. */
+/* nw_read outside the known range: asks the kernel. */
 __attribute__((visibility("hidden"))) int nw_read_unknown(nw_readable *known, void *to, uintptr_t address,
                                                           size_t bytes);
 
-/* Copies `bytes` from `address`. 0: they cannot be read, and nothing was copied. */
+/* Copies `bytes` from `address`. Returns 0 if they cannot be read; then nothing was copied. */
 static inline int nw_read(nw_readable *known, void *to, uintptr_t address, size_t bytes) {
     if (address < known->from || address >= known->to || bytes > known->to - address)
         return nw_read_unknown(known, to, address, bytes);
@@ -33,7 +33,7 @@ static inline int nw_read(nw_readable *known, void *to, uintptr_t address, size_
     return 1;
 }
 
-/* The pages around something that is there. */
+/* The pages of an object that is known to exist. */
 static inline nw_readable nw_around(const void *what, size_t bytes) {
     uintptr_t from = (uintptr_t)what;
     return (nw_readable){.from = from & -(uintptr_t)NW_LOOK, .to = (from + bytes + NW_LOOK - 1) & -(uintptr_t)NW_LOOK};

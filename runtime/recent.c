@@ -18,7 +18,7 @@ static void link_newest(nw_recent_page *pages, uint16_t place) {
     pages[0].older = place;
 }
 
-/* Whether its page was touched since this was asked last. */
+/* Whether the slot's page was touched since the last call for this slot. */
 static bool touched(nw_thread *thread, const nw_slot *slot) {
     uint64_t accesses = slot->counter->reads + slot->counter->writes;
     uint64_t *seen = &thread->recent->seen[slot - thread->window];
@@ -27,7 +27,7 @@ static bool touched(nw_thread *thread, const nw_slot *slot) {
     return more;
 }
 
-/* The page stays in the window, its lines have left the cache. */
+/* Drops the lines of a page from the modelled cache; the page stays in the window. */
 static void forget_lines(nw_slot *slot) {
     nw_pay(slot);
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
@@ -36,7 +36,8 @@ static void forget_lines(nw_slot *slot) {
     slot->known = 0;
 }
 
-/* The place of the page that is forgotten: the oldest that the window has not seen since. */
+/* Forgets the least recently used page and returns its place. A page that turns out to have been touched in the window
+ * since it was last checked becomes the newest instead. */
 static uint16_t give_up_oldest(nw_thread *thread) {
     nw_recent *recent = thread->recent;
     uint16_t oldest;
@@ -66,7 +67,7 @@ static void renew(nw_recent *recent, uint16_t place) {
     link_newest(recent->pages, place);
 }
 
-/* The page is the newest now; returns its place. */
+/* Makes the page the newest, remembering it if necessary; returns its place. */
 static uint16_t come(nw_thread *thread, uint64_t page) {
     nw_recent *recent = thread->recent;
     uint16_t *chain = chain_of(recent, page), place = *chain;
@@ -83,7 +84,8 @@ static uint16_t come(nw_thread *thread, uint64_t page) {
     return place;
 }
 
-/* A page whose lines were forgotten has come anew if it was touched since. */
+/* If the slot's page was touched since the last check, makes it the newest. If its lines had been forgotten, it is
+ * remembered again. */
 static void look_at(nw_thread *thread, const nw_slot *slot) {
     uint16_t *inside = &thread->recent->inside[slot - thread->window];
     if (!touched(thread, slot))

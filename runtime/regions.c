@@ -6,14 +6,15 @@
 
 static uint32_t regions; /* ids given out */
 
-/* OpenMP's own answers, from whichever runtime the program has. */
+/* Functions of the OpenMP runtime that the program uses, whichever it is. */
 static struct {
     int (*omp_get_thread_num)(void);
     int (*omp_get_num_threads)(void);
     int (*omp_get_level)(void);
 } openmp;
 
-/* Not by dlsym: the thread that opens a library waits, with the loader's lock, for the team of its constructor. */
+/* Not by dlsym: a thread that opens a library may hold the loader's lock while it waits, in the library's constructor,
+ * for an OpenMP team. */
 static void find_openmp(void) {
     openmp.omp_get_thread_num = (int (*)(void))nw_loaded_function("omp_get_thread_num");
     openmp.omp_get_num_threads = (int (*)(void))nw_loaded_function("omp_get_num_threads");
@@ -48,7 +49,7 @@ uint32_t nw_region_register(nw_region *region) {
         log_schedule(id, region->schedule);
     }
     if (fresh && openmp.omp_get_level == NULL)
-        find_openmp(); /* before others of the team leave the region */
+        find_openmp(); /* before other threads of the team leave the region */
     __atomic_store_n(&region->id, id, __ATOMIC_RELEASE);
     nw_threads_unlock(&before);
     return id;

@@ -1,5 +1,6 @@
-/* Inside libnodewise-rt.so: what instrumented code calls, what the hot path (counters.c, range.c)
- * needs from the rest of the runtime, and the other way round. layout.h is what leaves the process.
+/* Interfaces inside libnodewise-rt.so: what instrumented code calls, what the hot path (counters.c, range.c)
+ * needs from the rest of the runtime, and what it provides to the rest. layout.h has the structures that the
+ * recorder reads.
  *
  * Built with clang: the calls from instrumented code use preserve_most.
  * Nothing here may allocate through malloc, touch errno, or run a cancellation point.
@@ -28,34 +29,34 @@ typedef struct nw_thread {
 
     /* Set up by nw_thread_attach, grown by nw_counters_grow and nw_touches_grow. */
     nw_thread_header *header; /* header->counters and ->touches are the entries in use */
-    uintptr_t counters[NW_SEGMENTS]; /* where entry 0 would be if all lay in one piece with the segment */
+    uintptr_t counters[NW_SEGMENTS]; /* of each segment: its address minus the bytes of all entries before it */
     uintptr_t touches[NW_SEGMENTS];
-    uint64_t counters_room; /* entries that have a place */
+    uint64_t counters_room; /* entries for which memory is mapped */
     uint64_t touches_room;
-    uint64_t first;    /* this thread's first counter: those before were another's */
-    int64_t until_slice;      /* accesses until nw_slice_reached; INT64_MAX: not cut by accesses */
+    uint64_t first;    /* this thread's first counter; earlier ones belong to finished threads */
+    int64_t until_slice;      /* accesses until nw_slice_reached; INT64_MAX: slices are not cut by accesses */
 
     /* counters.c's own; zero at first. Anonymous private memory, released by nw_thread_release. */
     uint64_t *index;      /* open addressing: hash tag << 32 | counter number + 1 */
     uint64_t index_slots; /* a power of two, or 0 */
-    uint32_t busy;        /* in the slow path: a signal handler's accesses are dropped meanwhile */
+    uint32_t busy;        /* in the slow path; accesses of signal handlers are dropped meanwhile */
     uint32_t unused;
-    nw_slot sink;         /* where accesses go that cannot be counted */
+    nw_slot sink;         /* receives accesses that cannot be counted */
     nw_counter sink_counter;
-    struct nw_recent *recent; /* see recent.h; NULL at first, and when memory is out */
+    struct nw_recent *recent; /* see recent.h; NULL at first, and if out of memory */
 
-    void *observer; /* for the rest of the runtime */
+    void *observer; /* the thread's nw_observer, for the rest of the runtime */
 } nw_thread;
 
 /* NULL until the thread's first access, region or allocation event. */
 extern NW_EXPORT _Thread_local nw_thread *nw_self __attribute__((tls_model("initial-exec")));
 
-/* One bit per virtual page below 2^47: touched by any thread of the process. Leaves are made when a
- * page of theirs is touched; NULL when not recording. */
+/* One bit per virtual page below 2^47, set when any thread of the process touches the page. A leaf is
+ * allocated when one of its pages is first touched. NULL when not recording. */
 #define NW_LEAF_SHIFT 18 /* pages of a leaf: 1 GiB */
 typedef struct nw_leaf {
     uint64_t bits[1u << (NW_LEAF_SHIFT - 6)];
-    struct nw_leaf *next; /* of all that were made */
+    struct nw_leaf *next; /* in the list of all leaves */
 } nw_leaf;
 extern nw_leaf **nw_touched;
 
@@ -65,14 +66,14 @@ typedef struct nw_region {
     const char *file;     /* as the compiler recorded it; "" without line tables */
     uint32_t line;
     uint32_t id;          /* 0 until registered, then 1 .. NW_REGIONS - 1 */
-    uint32_t schedule;    /* how it deals work: nodewise_profile::Schedule's number, 0 where that is not known */
+    uint32_t schedule;    /* how it distributes iterations: a number of nodewise_profile::Schedule, 0 if unknown */
     uint32_t unused;
 } nw_region;
 
 /* ---- Provided by threads, files and events ------------------------------------------------- */
 
-/* Sets nw_self and returns it; never NULL: a private sink with a window and room for counters
- * nobody reads when not recording or switched off. Safe in signal handlers and before main.
+/* Sets nw_self and returns it. Never NULL: when not recording, or switched off, it is a private sink, with
+ * a window and memory for counters that are not read. Safe in signal handlers and before main.
  * Exported for instrumented code. */
 NW_EXPORT nw_thread *nw_thread_attach(void);
 
@@ -90,13 +91,13 @@ void nw_slice_reached(nw_thread *thread);
  * 0 (serial) when there are too many. */
 uint32_t nw_region_register(nw_region *region);
 
-/* The thread has left an outlined function: where slices by region are cut. */
+/* Called when the thread has left an outlined function. Cuts the slice if slices are cut by region. */
 void nw_region_left(nw_thread *thread, const nw_region *region);
 
 /* ---- Provided by counters.c for threads and files ------------------------------------------ */
 
-/* 0 where this process is a copy of the one that counted, made behind the C library's back (clone(2), no atfork
- * handlers): its counters are still the other's then, and `nw_copied` gives it its own. */
+/* `*nw_original` is 0 in a copy of the counting process that was made by clone(2) itself, so that no atfork handler of
+ * the C library ran. Such a copy still writes to its parent's counters; `nw_copied` gives it counters of its own. */
 extern const uint32_t *nw_original;
 extern void (*nw_copied)(void);
 
@@ -110,7 +111,7 @@ void nw_window_clear(nw_slot *window);
 /* Adds the pending counts of the window to the counters, and empties the window. */
 void nw_window_settle(nw_thread *thread);
 
-/* Makes the root of nw_touched; false when memory is out. */
+/* Allocates the root of nw_touched; false if out of memory. */
 bool nw_touched_prepare(void);
 /* Clears nw_touched: no page counts as touched any more. */
 void nw_touched_forget(void);
@@ -125,14 +126,14 @@ static inline nw_counter *nw_counter_at(const nw_thread *thread, uint64_t number
 
 /* ---- Called by instrumented code ----------------------------------------------------------- */
 
-/* An access, an operand of one memory instruction, counts once, on the page of its first byte, even if
- * it ends on the next one; it touches the lines from its first to its last byte on that page. memcpy,
- * memmove and memset of the library count as accesses to 8-byte words, the last one possibly short. A masked
- * vector access counts on the page of its first active lane, a gather or scatter once per active
- * lane. Atomic read-modify-write is a read and a write. */
+/* The rules of counting. An access is an operand of one memory instruction. It counts once, on the page of its
+ * first byte, even if it ends on the next page; it touches the lines from its first to its last byte on that
+ * page. Calls of memcpy, memmove and memset count as accesses to 8-byte words, the last one possibly shorter.
+ * A masked vector access counts on the page of its first active lane, a gather or scatter once per active
+ * lane. An atomic read-modify-write is a read and a write. */
 
-/* Accesses at fixed distances from a common address, ascending by offset, dense: no line between the
- * first and the last byte is left out. */
+/* Accesses at fixed distances from a common address, ascending by offset. They are dense: between the first and
+ * the last byte no cache line is skipped. */
 typedef struct nw_access {
     int32_t offset; /* >= 0, from the group's address */
     uint16_t size;  /* bytes, at least 1 */
@@ -161,8 +162,8 @@ NW_HOT nw_thread *nw_thread_get(void);
 /* `count` times the group, at address, address + stride, ... */
 NW_HOT void nw_range(uint64_t address, int64_t stride, uint64_t count, const nw_group *group);
 
-/* A nest: `count` times, `stride` apart, what one iteration of the outer loop does: the group `repeats`
- * times, `across` apart. */
+/* A loop nest. The outer loop has `count` iterations, `stride` bytes apart; in each, the inner loop accesses the
+ * group `repeats` times, `across` bytes apart. */
 NW_HOT void nw_grid(uint64_t address, int64_t stride, uint64_t count, int64_t across, uint64_t repeats,
                     const nw_group *group);
 
@@ -180,8 +181,8 @@ NW_HOT void nw_ticket(uint32_t *id, uint64_t counter, uint32_t taken);
  * the share of samples inside such functions and inside this library's own nw_miss .. nw_lanes. */
 #define NW_FUNCTION_MARK "nodewise:counted"
 
-/* The column, in line tables, of instructions that the pass inserted: no source line is as long. Samples of a running
- * program are divided by it into counting and the program itself. */
+/* The column that line tables give for instructions that the pass inserted; no source line is that long. It
+ * separates samples of a running program into those of counting and those of the program itself. */
 #define NW_COUNTING_COLUMN 65535
 
 #endif

@@ -7,8 +7,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* A bit for each that is taken. A thread that ends, or leaves a handler by longjmp, while it has one keeps it: when
- * all are taken, rooms are mapped. */
+/* The buffers, with a bit for each that is taken. A thread that ends, or leaves a handler by longjmp, while it has a
+ * buffer never gives it back; when all are taken, further ones are mapped. */
 enum { ROOMS = 64 };
 
 static _Alignas(16) char rooms[ROOMS][NW_SCRATCH_BYTES];

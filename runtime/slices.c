@@ -8,10 +8,10 @@
 #include <sys/syscall.h>
 #include <time.h>
 
-#define QUANTA 64 /* looks per slice and thread */
+#define QUANTA 64 /* a thread reports its accesses after this part of a slice */
 #define PATIENCE_NS 100000000
 
-static uint64_t accesses; /* of all threads, in whole quanta */
+static uint64_t accesses; /* of all threads, as far as they have reported them */
 
 int64_t nw_slice_budget(nw_observer *observer) {
     if (!nw_recording() || nw_control_page->slicing != NW_SLICE_ACCESSES)
@@ -25,7 +25,7 @@ static bool recorder_answers(void) {
            nw_system(SYS_kill, nw_control_page->recorder_pid, 0) != -ESRCH;
 }
 
-/* Asks for a snapshot and waits until it is whole. A recorder that died is not waited for. */
+/* Asks for a snapshot and waits until it is complete, or the recorder has ended. */
 void nw_slice_cut(void) {
     uint32_t *taken = &nw_control_page->slices_taken;
     uint32_t mine = __atomic_add_fetch(&nw_control_page->slices_requested, 1, __ATOMIC_ACQ_REL);
@@ -53,7 +53,7 @@ void nw_slice_reached(nw_thread *thread) {
         nw_slice_cut();
 }
 
-/* Pages that never leave the window have not been charged to the slice yet. */
+/* Charges the accesses to pages that are still in the window; the others were charged when the page left. */
 void nw_slice_charge(nw_thread *thread) {
     for (uint32_t i = 0; i < NW_WINDOW_SLOTS; i++) {
         nw_slot *slot = &thread->window[i];

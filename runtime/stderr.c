@@ -14,8 +14,8 @@
 #define KERNEL_SET_BYTES 8
 
 static struct {
-    int known; /* start was called, and there was one */
-    int absent; /* start was called, and descriptor 2 was closed */
+    int known;  /* nw_stderr_start was called, and descriptor 2 was open */
+    int absent; /* nw_stderr_start was called, and descriptor 2 was closed */
     dev_t device;
     ino_t inode;
 } first;
@@ -42,7 +42,7 @@ static int is_the_same(void) {
     return !first.known || (status.st_dev == first.device && status.st_ino == first.inode);
 }
 
-/* A pipe that is full would stop the program until someone reads. */
+/* Writing to a full pipe would block the program until the pipe is read. */
 static int is_ready(void) {
     struct pollfd stream = {.fd = STDERR_FILENO, .events = POLLOUT};
     struct timespec none = {0};

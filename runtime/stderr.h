@@ -1,4 +1,4 @@
-/* One line on the observed program's standard error. */
+/* Messages on the observed program's standard error. */
 #ifndef NODEWISE_STDERR_H
 #define NODEWISE_STDERR_H
 
@@ -6,11 +6,11 @@
 
 #pragma GCC visibility push(hidden)
 
-/* Remembers what standard error is as the program begins. */
+/* Remembers what descriptor 2 refers to at the start of the program. */
 void nw_stderr_start(void);
 
-/* Writes the line if it can be written at once and descriptor 2 is still what it was: a program that closed it
- * may have a file of its own there by now. Nothing waits, no signal is raised, errno stays. */
+/* Writes the line if that is possible without waiting, and if descriptor 2 still refers to the same file: a program
+ * that closed it may have opened a file of its own there. Raises no signal; errno stays. */
 void nw_stderr_line(const char *text, size_t length);
 
 #pragma GCC visibility pop

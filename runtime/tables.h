@@ -1,4 +1,4 @@
-/* Reading DWARF tables piece by piece, never beyond their end. */
+/* Reads DWARF tables step by step, never beyond their end. */
 #ifndef NODEWISE_TABLES_H
 #define NODEWISE_TABLES_H
 
@@ -10,7 +10,7 @@ typedef struct nw_cursor {
     nw_readable *sight;
     uintptr_t at;
     uintptr_t end;
-    int failed; /* something was not there: what was read since is 0 */
+    int failed; /* something could not be read; everything read since is 0 */
 } nw_cursor;
 
 static inline uint64_t nw_fixed(nw_cursor *from, unsigned bytes) {
@@ -52,7 +52,7 @@ static inline int64_t nw_variable_signed(nw_cursor *from) {
     return (int64_t)value;
 }
 
-/* A part of `bytes` that begins here, over which the cursor goes. */
+/* A cursor over the next `bytes`, which this cursor skips. */
 static inline nw_cursor nw_part(nw_cursor *from, uint64_t bytes) {
     nw_cursor part = *from;
     if (bytes > from->end - from->at)

@@ -1,7 +1,7 @@
 #define _GNU_SOURCE
 #include "observer.h"
 
-/* What a file is mapped in multiples of: the largest page size of the architecture. */
+/* Files are mapped in multiples of this: the largest page size of the architecture. */
 #if defined __x86_64__
 #define GRAIN 4096u
 #else
@@ -16,7 +16,8 @@ static uint32_t files; /* numbers given out in this process image */
 
 void nw_thread_files_forget(void) { __atomic_store_n(&files, 0, __ATOMIC_RELAXED); }
 
-/* The next part of the file, of which `*offset` is the beginning, or private memory (0); null: no room. */
+/* Maps the next part of the file, with its offset in `*offset`, or else private memory, with 0 in `*offset`. Null if
+ * neither is possible. */
 static char *extend(nw_observer *observer, void *at, size_t bytes, uint64_t *offset) {
     bool backed;
     char *part = nw_map_backed("thread", observer->number, observer->file_bytes, bytes, at, &backed);
@@ -50,7 +51,7 @@ bool nw_touches_grow(nw_thread *thread) {
                 sizeof(nw_touch));
 }
 
-/* Segment 0 is part of the base; `from` on, replaced by private memory or given back. */
+/* Unmaps segments 1 to `to` - 1, or replaces them by private memory. Segment 0 is part of the base. */
 static void drop_segments(nw_segment *segments, uintptr_t *places, uint32_t to, size_t entry, bool replace) {
     for (uint32_t i = 1; i < to; i++) {
         size_t bytes = ROUND_UP(((size_t)NW_FIRST_ENTRIES << (i - 1)) * entry);
@@ -79,7 +80,7 @@ static void log_counters(const nw_observer *observer) {
     nw_event(&line);
 }
 
-/* At `observer->base` if there is one. */
+/* Makes the thread's file, mapped at `observer->base` if that is set. */
 static bool open_file(nw_observer *observer) {
     nw_thread *thread = &observer->thread;
     uint64_t offset;
@@ -105,7 +106,7 @@ static bool open_file(nw_observer *observer) {
     return true;
 }
 
-/* Goes on where a finished thread ended: its entries are final. */
+/* Continues the file of a finished thread, whose entries are final. */
 static void take_over(nw_thread *thread) {
     nw_window_settle(thread);
     nw_thread_renew(thread);
@@ -117,7 +118,8 @@ static void take_over(nw_thread *thread) {
                   sizeof(nw_touch), false);
 }
 
-/* Counted in a file that is not this thread's by the log would be counted for another. */
+/* If the takeover of a finished thread's file could not be logged (which switches recording off), the file is given up:
+ * the recorder would take what is counted there for the finished thread's. */
 bool nw_thread_open(nw_observer *observer) {
     bool taken = observer->base != NULL && nw_recording();
     if (taken)
@@ -134,7 +136,8 @@ bool nw_thread_open(nw_observer *observer) {
     return true;
 }
 
-/* A signal handler may have forked: the code that it interrupted goes on with a counter's address. */
+/* All memory stays mapped: a signal handler may have forked, and the code that it interrupted then continues with the
+ * address of a counter. */
 bool nw_thread_reopen(nw_observer *observer) {
     nw_thread_release(&observer->thread);
     drop_all_segments(&observer->thread, true);

@@ -17,15 +17,16 @@ _Thread_local nw_thread *nw_self __attribute__((tls_model("initial-exec")));
 static _Thread_local nw_observer *here __attribute__((tls_model("initial-exec")));
 
 static uint32_t ordinals, lanes;
-static nw_observer *all, *hand; /* of all, the one looked at last */
+static nw_observer *all, *hand; /* hand: the one of all that find_vacant checked last */
 static int locked;
 static long process;
 
-/* Looked at for a finished thread before a new observer is made: many enough for their number to stay in
- * step with the threads alive, few enough to cost nothing where none has finished. */
+/* How many observers are checked for a finished thread before a new one is made. Enough to keep their number close to
+ * that of live threads, and few enough to be cheap if no thread has finished. */
 #define LOOKS 4
 
-/* A handler may attach the thread that it interrupts: signals stay out while that is under way, or a lock held. */
+/* A signal handler may attach the thread that it interrupts, so signals are blocked during that, and while the lock is
+ * held. */
 static void hold_signals(sigset_t *before) {
     sigset_t every;
     memset(&every, 0xff, sizeof every);
@@ -47,7 +48,8 @@ void nw_threads_unlock(const sigset_t *before) {
     let_signals(before);
 }
 
-/* Threads are not told apart from their destructors' end, so the kernel is asked whether one is gone. */
+/* Destructors of thread-local variables may still run when a thread seems finished, so the kernel is asked whether it
+ * still exists. */
 static bool is_vacant(const nw_observer *observer) {
     return observer->vacant || (observer->tid != 0 && nw_system(SYS_tgkill, process, observer->tid, 0) == -ESRCH);
 }
@@ -92,7 +94,7 @@ static void release(nw_observer *observer) {
     nw_unmap(observer, sizeof *observer);
 }
 
-/* ---- What the log says about a thread. ---- */
+/* ---- Log entries about a thread. ---- */
 
 static void log_created(const nw_observer *observer, const nw_observer *creator) {
     nw_line line = {0};
@@ -103,12 +105,12 @@ static void log_created(const nw_observer *observer, const nw_observer *creator)
     nw_event(&line);
 }
 
-/* The mapping that holds `address`, from the kernel's text about them: its bytes, 0 if there is none. */
+/* Finds the mapping that contains `address` in /proc/self/maps. Returns its size, 0 if there is none. */
 static size_t mapping_of(uint64_t address, void **start) {
     char text[512];
     uint64_t number = 0, from = 0;
     long read, file = nw_system(SYS_openat, AT_FDCWD, "/proc/self/maps", O_RDONLY | O_CLOEXEC, 0);
-    int field = 0; /* of a line: the beginning, the end, the rest */
+    int field = 0; /* of a line: 0 is the start address, 1 the end address, 2 the rest */
     size_t found = 0;
     while (file >= 0 && !found && (read = nw_system(SYS_read, file, text, sizeof text)) > 0) {
         for (long i = 0; i < read && !found; i++) {
@@ -130,9 +132,9 @@ static size_t mapping_of(uint64_t address, void **start) {
     return found;
 }
 
-/* The main thread's stack is the recorder's to find, as it grows; under an emulator it has one size and other
- * neighbours. libc would have to allocate to tell that of the main thread, and an allocator that maps its first
- * memory may be who called. */
+/* The recorder finds the main thread's stack itself, since it grows; under an emulator that stack has a fixed size and
+ * is looked up here. libc is not asked for the main thread's stack: it would allocate, and this may be called from an
+ * allocator that maps its first memory. */
 static void log_started(nw_observer *observer) {
     void *stack = NULL;
     size_t bytes = 0;
@@ -175,7 +177,7 @@ nw_observer *nw_here(void) {
     return here;
 }
 
-/* When there is no memory even for a sink: shared by all threads, counts nothing anybody reads. */
+/* For lack of memory even for a sink: shared by all threads; its counts are not read. */
 static nw_thread *last_resort(void) {
     static nw_slot window[NW_WINDOW_SLOTS];
     static nw_thread_header header;
@@ -203,7 +205,8 @@ nw_thread *nw_thread_attach(void) {
     return thread;
 }
 
-/* In the child: one thread, the first of a new process image, at the same addresses. */
+/* In the forked child, which has one thread: it becomes the first thread of a new process image, and keeps the
+ * addresses of its window and counters. */
 void nw_threads_after_fork(void) {
     while (all != NULL) {
         nw_observer *observer = all;
@@ -234,23 +237,24 @@ void nw_threads_after_fork(void) {
     }
 }
 
-/* ---- pthread_create, thrd_create: the ordinal is the creator's to give, so that it does not race. ---- */
+/* ---- pthread_create, thrd_create. The creating thread assigns the ordinal, so that ordinals do not depend on which
+ * new thread runs first. ---- */
 
-/* The C library's. */
+/* The C library's functions. */
 static struct {
     __typeof__(&pthread_create) create;
     __typeof__(&thrd_create) standard;
 } next;
 
-/* Early: once threads run, another may hold the loader's lock and wait for this one. */
+/* Done early: once there are threads, another one may hold the loader's lock while it waits for this one. */
 __attribute__((constructor(101))) static void look_up(void) {
     next.standard = (__typeof__(next.standard))dlsym(RTLD_NEXT, "thrd_create");
     next.create = (__typeof__(next.create))dlsym(RTLD_NEXT, "pthread_create");
 }
 
-/* Null when it is not to be counted. */
+/* The observer of a thread that is about to be created; null if the thread is not counted. */
 static nw_observer *expect(void *(*start)(void *), void *argument) {
-    if (next.create == NULL) /* another library's constructor came before ours */
+    if (next.create == NULL) /* called by a library constructor that ran before ours */
         look_up();
     nw_look_for_copy();
     nw_observer *creator = nw_recording() ? nw_here() : NULL;
@@ -264,8 +268,9 @@ static nw_observer *expect(void *(*start)(void *), void *argument) {
     return observer;
 }
 
-/* In a repeated recording the threads begin after a delay by chance, so that they arrive in another order: where they
- * take parts in that order, they take others than before. Later threads do not wait: they are often made one by one. */
+/* In a repeated recording the first threads begin after a random delay, so that they arrive in another order. If a
+ * program assigns parts of the data in order of arrival, its threads then get other parts than before. Later threads
+ * are not delayed, since they are often created one after the other. */
 #define DELAYED 256u
 #define LONGEST_DELAY_NS 50000000u
 
@@ -284,7 +289,7 @@ static void delay_by(struct timespec delay) {
 static void arrive(const nw_observer *observer) {
     if (arrival == 0 || observer->ordinal >= DELAYED)
         return;
-    if (arrival == 1) { /* backwards: two threads keep their order by chance every other time */
+    if (arrival == 1) { /* reverse order: with random delays two threads keep their order in half of all cases */
         struct timespec later = {.tv_nsec = (long)(LONGEST_DELAY_NS / (observer->ordinal + 1))};
         delay_by(later);
         return;

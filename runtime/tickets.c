@@ -1,5 +1,5 @@
-/* Which threads take numbers from counters that they share (compiler/tickets.cpp): once each where a number names the
- * thread's part, again and again where numbers are pieces of work. */
+/* Logs which threads take numbers from shared counters (compiler/tickets.cpp). Each thread takes one number if the
+ * number selects its part of the data, and many if numbers are pieces of work. */
 #include "backtrace.h"
 #include "observer.h"
 

@@ -15,13 +15,13 @@ long nw_write(int file, const struct iovec *parts, int count) {
     int errno_before = errno;
     uint64_t raised = 1ull << (SIGPIPE - 1) | 1ull << (SIGXFSZ - 1), before = 0, pending = 0;
     int held = syscall(SYS_rt_sigprocmask, SIG_BLOCK, &raised, &before, KERNEL_SET_BYTES) == 0;
-    long written = -EPERM; /* a filter of the program's forbids to hold signals back: then nothing is risked */
+    long written = -EPERM; /* if signals cannot be blocked (a seccomp filter of the program), nothing is written */
     if (held) {
         syscall(SYS_rt_sigpending, &pending, KERNEL_SET_BYTES);
         written = count == 1 ? syscall(SYS_write, file, parts->iov_base, parts->iov_len)
                              : syscall(SYS_writev, file, parts, count);
         written = written < 0 ? -errno : written;
-        /* One that was pending before is the program's. */
+        /* A signal that was pending before is the program's own. */
         uint64_t taken = (written == -EPIPE   ? 1ull << (SIGPIPE - 1)
                           : written == -EFBIG ? 1ull << (SIGXFSZ - 1)
                                               : 0) &

@@ -6,9 +6,9 @@
 
 #pragma GCC visibility push(hidden)
 
-/* Writes the parts in one call; the bytes written, or -errno. The signals that a write can raise, SIGPIPE where a
- * reader has gone and SIGXFSZ at the program's own limit on file sizes, would end the program: they are held back,
- * and taken if the write raised one. errno stays. */
+/* Writes the parts in one call; returns the bytes written, or -errno. The signals that a write can raise would end the
+ * program: SIGPIPE if a pipe has no reader, SIGXFSZ at the program's limit on file sizes. They are blocked meanwhile,
+ * and consumed if the write raised one. errno stays. */
 long nw_write(int file, const struct iovec *parts, int count);
 
 #pragma GCC visibility pop

@@ -6,9 +6,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* It lies far below where the kernel places mappings by itself and far above the program, so nothing has to
- * be kept reserved. Under the legacy layout (setarch -L) the loader and libraries may lie inside. */
-#ifndef ZONE_BEGIN /* ThreadSanitizer lets programs have another part: tests/sanitizers */
+/* The zone is far below the addresses where the kernel places mappings by itself, and far above the program, so it
+ * need not be reserved. Under the legacy layout (setarch -L) the loader and libraries may lie inside. */
+#ifndef ZONE_BEGIN /* tests/sanitizers: ThreadSanitizer leaves programs other addresses */
 #define ZONE_BEGIN 0x200000000000ull
 #define ZONE_END 0x500000000000ull
 #endif
@@ -36,7 +36,7 @@ uintptr_t nw_zone_take(size_t bytes, size_t alignment) {
     return at;
 }
 
-/* A table of zeros, whoever was the first to make it; null when memory is out. */
+/* Makes a table of zeros, or returns the one that another thread made first; null if out of memory. */
 static void *table_create(void **at, size_t bytes) {
     void *none = NULL;
     long result = syscall(SYS_mmap, NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
@@ -60,20 +60,20 @@ nw_block *nw_zone_block(const void *address, int create) {
     return table == NULL ? NULL : &table[(offset & ((1ull << CHAPTER_SHIFT) - 1)) / NW_BLOCK];
 }
 
-/* ---- Places, by the calls and the thread's lane in shelves of a few. Only its own thread takes from a shelf, any
- * thread gives back. ---- */
+/* ---- Places, in shelves of SHELF each. A shelf belongs to a call chain and a thread's lane. Only that thread takes
+ * places from it; any thread can give them back. ---- */
 
 #define SHELF 16u
 #define SHELVES 1024u /* of an area */
-#define AREAS 16u     /* made as they are needed: most programs allocate from a few calls */
+#define AREAS 16u     /* allocated when needed: most programs allocate from few call chains */
 #define SHELF_BYTES 512u
-#define MOST_SHELVES 128u /* of the same calls and thread */
+#define MOST_SHELVES 128u /* of one call chain and thread */
 #define PROBES 32u
 #define FULL UINT32_MAX
 
-typedef struct shelf { /* aligned to its size, so that a place tells its shelf */
+typedef struct shelf { /* aligned to SHELF_BYTES, so that the address of a place yields its shelf */
     uint64_t key;  /* 0: free */
-    uint32_t used; /* a bit for each place that has a block; FULL when it changes its owner */
+    uint32_t used; /* a bit for each place that has a block; FULL while the shelf is taken over for another key */
     uint32_t unused;
     nw_place places[SHELF];
 } shelf;
@@ -92,7 +92,7 @@ static uint64_t mix(uint64_t key, uint64_t with) {
 }
 
 static uint64_t key_of(const uintptr_t *chain, uint32_t depth) {
-    if (own_lane == 0) /* a thread that nothing was told about */
+    if (own_lane == 0) /* a thread for which nw_place_lane was not called */
         own_lane = UINT32_MAX - __atomic_fetch_add(&laneless, 1, __ATOMIC_RELAXED);
     uint64_t key = mix(0xcbf29ce484222325ull, own_lane);
     for (uint32_t i = 0; i < depth; i++)
@@ -105,7 +105,7 @@ static shelf *shelf_at(uint32_t area, uint64_t key, uint32_t probe) {
     return begin == NULL ? NULL : (shelf *)(begin + ((key >> 32) + probe) % SHELVES * SHELF_BYTES);
 }
 
-/* Takes over a shelf without blocks: the addresses of its places are not used again. */
+/* Takes over another key's shelf in which no place has a block. The addresses of these places are not used again. */
 static shelf *take_over(uint64_t key) {
     for (uint32_t probe = 0; probe < PROBES * AREAS; probe++) {
         shelf *at = shelf_at(probe / PROBES, key, probe % PROBES);
@@ -120,7 +120,7 @@ static shelf *take_over(uint64_t key) {
     return NULL;
 }
 
-/* The key's shelf, or a free one, in this area. */
+/* The key's shelf in this area, which is taken if it is still free. */
 static shelf *find_in(uint32_t area, uint64_t key) {
     for (uint32_t probe = 0; probe < PROBES; probe++) {
         shelf *at = shelf_at(area, key, probe);
@@ -157,7 +157,7 @@ static nw_place *take_from(shelf *from, uint64_t key) {
             continue;
         if (__atomic_load_n(&from->key, __ATOMIC_ACQUIRE) == key)
             return &from->places[number];
-        nw_place_give(&from->places[number]); /* taken over just now */
+        nw_place_give(&from->places[number]); /* the shelf was taken over meanwhile */
         break;
     }
     return NULL;
@@ -184,7 +184,7 @@ uintptr_t nw_place_own(const nw_place *place, size_t pages, size_t alignment) {
     return place != NULL && pages <= place->room && (place->address & (alignment - 1)) == 0 ? place->address : 0;
 }
 
-/* A power of two: a block that is larger each time moves a few times only. */
+/* A power of two, so that a block that is larger each time changes its addresses only a few times. */
 size_t nw_place_room(const nw_place *place, size_t pages) {
     if (place == NULL || pages < 2)
         return pages;

@@ -1,8 +1,8 @@
 /* The heat equation on a cube by line sweeps: each step solves implicit tridiagonal systems along x,
  * then y, then z.
  *
- * The x and y sweeps deal planes of z to threads, the z sweep deals planes of y: the array is
- * distributed one way and then the other, so no block distribution suits both.
+ * The x and y sweeps distribute planes of z over the threads, the z sweep planes of y: the array is
+ * divided one way and then the other, so no block distribution suits both.
  *
  * Verified: the product of three sines is an eigenvector of each sweep, so after k steps the array
  * is the initial one times a known factor. */
@@ -54,7 +54,7 @@ static void sweep_x(double *u, long n) {
         }
 }
 
-/* One plane of lines that are `stride` apart, n points each; x runs in the inner loop. */
+/* Sweeps the lines of one plane, whose n points are `stride` apart; the inner loop goes along x. */
 static void sweep_plane(double *plane, long n, long stride) {
     for (long x = 0; x < n; x++)
         plane[x] *= pivot[0] / lambda;

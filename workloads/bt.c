@@ -1,9 +1,9 @@
-/* Implicit steps for five coupled fields, as NAS BT takes them: along x, then y, then z a block
- * tridiagonal system for each line, with blocks of 5 × 5.
+/* Implicit time steps for five coupled fields, as in NAS BT: along x, then y, then z, a block
+ * tridiagonal system is solved for each line, with blocks of 5 × 5.
  *
- * How its phases meet its arrays: phases.h.
+ * phases.h describes how its phases access its arrays.
  *
- * Verified: the forcing holds a known solution in place, and steps bring other fields to it. */
+ * Verified: the forcing keeps a known solution unchanged, and steps bring other fields to it. */
 #include "phases.h"
 
 static const workload bt = {
@@ -27,7 +27,7 @@ typedef struct {
     double unused[FIELDS]; /* so that 32 of them are five pages */
 } equation;
 
-/* The derivative of what is carried past a point, and what diffuses to its neighbour. */
+/* The derivative of what is carried past a point, and of what diffuses to its neighbour. */
 static inline void fill(block out, const double *u, int direction, double carried, double spread) {
     double own = carried * speed(u, direction);
     for (int m = 0; m < FIELDS; m++)
@@ -88,7 +88,7 @@ static inline void solve(block b, block c, double *rhs) {
     }
 }
 
-/* On the boundary, before the first equation, there is none and nothing changes. */
+/* There are no equations on the boundary, where nothing changes, so the first one has none before it. */
 static void eliminate_line(const grid *g, int direction, long i, long j) {
     long next = stride(g, direction);
     for (long k = 1; k < g->nz - 1; k++) {

@@ -1,7 +1,7 @@
-/* Conjugate gradient for a sparse symmetric positive definite matrix, as NAS CG has it: rows are
- * dealt to threads, but the vector they multiply is gathered from everywhere, so it is uniformly
- * shared. In its matched form matrix and vectors are distributed by rows to the threads' nodes before
- * anybody touches them: as good as what a profile would say, without one.
+/* Conjugate gradient for a sparse symmetric positive definite matrix, as in NAS CG: rows are distributed
+ * over threads, but each thread reads elements from all of the vector that it multiplies with, so the
+ * vector is uniformly shared. In the matched form, matrix and vectors are distributed by rows to the
+ * threads' nodes before they are touched: as good as by a profile, but without one.
  *
  * Row i has the columns i and i ± d (mod n) for a few distances d. Its off-diagonal elements lie in
  * [-1, 0) and its diagonal exceeds their sum by 1, so all eigenvalues lie in [1, 1 + 2 · ROW].
@@ -33,7 +33,7 @@ typedef struct {
     double *value; /* of each element */
 } matrix;
 
-/* The k-th distance, anywhere in the matrix but never 0 or half of it (those would meet twice). */
+/* The k-th distance: any but 0 and n / 2, for which two elements of a row would coincide. */
 static long distance(long n, int k) { return 1 + (long)(mix((uint64_t)k) % (uint64_t)((n - 1) / 2 - 1)); }
 
 static double element(long i, long j) {
@@ -114,7 +114,7 @@ static double error_norm(const matrix *a, const double *x, double *error, double
     return sqrt(dot(error, product, a->n));
 }
 
-/* Has the rows of an array, `columns` items each, lie with the threads that work on them. */
+/* Places the rows of an array, `columns` items each, on the nodes of the threads that work on them. */
 static void distribute(void *array, size_t item, size_t rows, size_t columns) {
     size_t extents[] = {rows, columns};
     nw_adopt(array, item, 2, extents);

@@ -1,10 +1,10 @@
-/* Dense LU factorisation without pivoting, by blocks of 16 × 16, as SPLASH-2's LU with contiguous
- * blocks: blocks are dealt to a grid of threads row by row and column by column, so that all have work
+/* Dense LU factorisation without pivoting, by blocks of 16 × 16, as in SPLASH-2's LU with contiguous blocks:
+ * blocks are assigned to a grid of threads, cyclically in rows and columns, so that all threads have work
  * until the end. Each step factors a block of the diagonal, then the blocks below and beside it, then
- * takes their products from all blocks below and beside those.
+ * subtracts their products from all blocks below and beside those.
  *
- * Shared, as there: the matrix alone; a block lies together, and the blocks of one thread on pages that
- * have no other's. A thread writes its own blocks only, and reads those of its row and column of the
+ * As there, only the matrix is shared. A block is contiguous, and blocks of different threads are on
+ * different pages. A thread writes only its own blocks, and reads those of its row and its column of the
  * grid.
  *
  * Verified: the factors solve a system whose solution is known. */
@@ -39,7 +39,7 @@ static inline int owner(const matrix *m, long i, long j) {
     return (int)(i % m->rows) * m->columns + (int)(j % m->columns);
 }
 
-/* Blocks owner after owner, each owner's from a page on. */
+/* Stores the blocks owner by owner; those of each owner begin on a new page. */
 static void lay_out(matrix *m) {
     size_t count = (size_t)(m->blocks * m->blocks), threads = (size_t)m->threads;
     m->at = malloc(count * sizeof *m->at);
@@ -57,12 +57,12 @@ static void lay_out(matrix *m) {
     }
 }
 
-/* Larger on the diagonal than the sum of its row, so that it needs no pivots. */
+/* Each element of the diagonal is larger than the sum of its row, so that no pivoting is needed. */
 static double element(const matrix *m, long i, long j) {
     return mix_unit((uint64_t)(i * m->n + j)) - 0.5 + (i == j ? (double)m->n : 0.0);
 }
 
-/* Whether this thread has the block; of one thread all are its own. */
+/* Whether this thread owns the block. In a team of one thread, that owns all blocks. */
 static inline int is_mine(const matrix *m, long i, long j) {
     return owner(m, i, j) % omp_get_num_threads() == omp_get_thread_num();
 }
@@ -80,7 +80,7 @@ static void initialise(const matrix *m, int parallel) {
         }
 }
 
-/* Of the diagonal: L with ones on its diagonal, and U, in place. */
+/* Factors a block of the diagonal in place: into U, and L with ones on its diagonal. */
 static void factor(block *diagonal) {
     double(*a)[EDGE] = *diagonal;
     for (int k = 0; k < EDGE; k++)
@@ -91,7 +91,7 @@ static void factor(block *diagonal) {
         }
 }
 
-/* Below the diagonal: by U's inverse. */
+/* Multiplies a block below the diagonal by U's inverse. */
 static void divide(block *below, const block *diagonal) {
     double(*a)[EDGE] = *below;
     const double(*d)[EDGE] = *diagonal;
@@ -103,7 +103,7 @@ static void divide(block *below, const block *diagonal) {
         }
 }
 
-/* Beside the diagonal: by L's inverse. */
+/* Multiplies a block beside the diagonal by L's inverse. */
 static void solve(block *beside, const block *diagonal) {
     double(*a)[EDGE] = *beside;
     const double(*d)[EDGE] = *diagonal;
@@ -154,7 +154,7 @@ static inline double factor_at(const matrix *m, long i, long j) {
     return (*block_at(m, i / EDGE, j / EDGE))[i % EDGE][j % EDGE];
 }
 
-/* Solves A x = b, where b is A times ones; the largest distance of x from ones. */
+/* Solves A x = b, where b is A times a vector of ones; returns the largest difference of x from that vector. */
 static double distance_from_ones(const matrix *m) {
     double *x = malloc((size_t)m->n * sizeof *x), worst = 0.0;
     need_memory(&dense_lu, x != NULL);

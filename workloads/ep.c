@@ -1,8 +1,8 @@
-/* Pairs of random numbers, as NAS EP counts them: of those in the unit circle the normal deviates, by Marsaglia's method,
- * are summed and counted by the larger one's whole part. Every thread fills a buffer of its own, batch after batch, and shares
- * nothing but the totals.
+/* Pairs of random numbers, as in NAS EP: those in the unit circle are turned into normal deviates by Marsaglia's
+ * method, which are summed, and counted by the integer part of the larger one. Each thread fills a buffer of its own,
+ * batch after batch; only the totals are shared.
  *
- * Verified: of all pairs about π/4 are in the circle, and the deviates' means are about zero. */
+ * Verified: about π/4 of all pairs are in the circle, and the means of the deviates are about zero. */
 #include "workload.h"
 #include <math.h>
 
@@ -21,7 +21,7 @@ static const workload ep = {
 enum { PAIRS = 65536, RINGS = 10 }; /* NAS: MK = 16, NQ = 10 */
 
 typedef struct {
-    double x, y; /* sums of the deviates, times 2^30 and rounded: no order changes them */
+    double x, y; /* sums of the deviates, times 2^30 and rounded, so that they do not depend on the order */
     long rings[RINGS];
 } totals;
 

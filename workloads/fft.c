@@ -1,15 +1,15 @@
-/* One-dimensional fast Fourier transform, forth and back, by the six-step algorithm (Bailey 1990) as
- * SPLASH-2's FFT has it: n points are a matrix of √n rows, a block of rows a thread. A transform
- * transposes, transforms rows, turns each number by its twiddle factor, transposes, transforms rows
- * and transposes again. Threads meet each other in the transposes only: each reads blocks of columns
- * that are others' rows, beginning with its neighbour's, and writes its own rows.
+/* One-dimensional fast Fourier transform, forward and back, by the six-step algorithm (Bailey 1990) as in
+ * SPLASH-2's FFT: n points are a matrix of √n rows, with a block of rows for each thread. A transform
+ * transposes, transforms rows, multiplies each number by its twiddle factor, transposes, transforms rows
+ * and transposes again. Threads read each other's data in the transposes only: each reads blocks of columns
+ * from the rows of the others, beginning with its neighbour's, and writes its own rows.
  *
- * Shared, as there: the matrix, the matrix it is transposed into and the twiddle factors, in one
- * layout: rows are padded so that a thread's block begins on a page (where threads divide rows), and
- * so that columns do not fall on one another in a cache. The √n roots of unity of a row's transform
- * are private copies.
+ * As there, the matrix, the matrix that it is transposed into, and the twiddle factors are shared and have
+ * one layout: rows are padded so that a thread's block begins on a page (if the number of threads divides
+ * that of rows), and so that columns do not conflict in a cache. Each thread has its own copy of the √n
+ * roots of unity for the transforms of rows.
  *
- * Verified: a wave becomes a single peak, and back and forth gives the array one began with. */
+ * Verified: a wave becomes a single peak, and transforming back yields the initial array. */
 #include "workload.h"
 #include <complex.h>
 #include <math.h>
@@ -50,7 +50,7 @@ static inline number unit(long k, long n) {
     return cos(angle) + I * sin(angle);
 }
 
-/* (a + bi)(c + di) without the care for infinities that the language asks for. */
+/* (a + bi)(c + di) without the special cases for infinities that the language requires. */
 static inline number times(number p, number q) {
     double a = creal(p), b = cimag(p), c = creal(q), d = cimag(q);
     return (a * c - b * d) + I * (a * d + b * c);
@@ -87,7 +87,7 @@ static void reverse(number *row, long n) {
     }
 }
 
-/* `roots` are exp(-2πi k / n), k < n/2, or their conjugates for the way back. */
+/* `roots` are exp(-2πi k / n), k < n/2, or their conjugates to transform back. */
 static void transform(number *row, const number *roots, long n) {
     reverse(row, n);
     for (long half = 1; half < n; half *= 2)

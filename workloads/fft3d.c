@@ -1,13 +1,13 @@
-/* Three-dimensional fast Fourier transform, there and back.
+/* Three-dimensional fast Fourier transform, forward and back.
  *
  * Lines along x and y lie within a plane of z, which one thread owns; lines along z cross all
- * planes. The array is therefore read and written by everybody: the transpose pattern.
+ * planes. The array is therefore read and written by all threads: the transpose pattern.
  *
- * Forms: matched has each plane on the node of its thread, which suits two of three directions and is
- * as good as one distribution can be; redistribute moves the array between planes of z and planes of
- * y, so that nothing is remote but the moving.
+ * Forms: matched puts each plane on the node of its thread, which suits two of three directions and is
+ * the best that a single distribution can achieve; redistribute moves the array between planes of z and
+ * planes of y, so that nothing is remote except the migration.
  *
- * Verified: a wave becomes a single peak, and back and forth gives the array one began with. */
+ * Verified: a wave becomes a single peak, and transforming back yields the initial array. */
 #include "nodewise_schedule.h"
 #include "workload.h"
 #include <complex.h>
@@ -45,7 +45,7 @@ static void tabulate(long n) {
     }
 }
 
-/* (a + bi)(c + di) without the care for infinities that the language asks for. */
+/* (a + bi)(c + di) without the special cases for infinities that the language requires. */
 static inline number times(number p, number q) {
     double a = creal(p), b = cimag(p), c = creal(q), d = cimag(q);
     return (a * c - b * d) + I * (a * d + b * c);
@@ -80,7 +80,7 @@ static void lines(number *a, number *buffer, long n, long stride, long apart, in
             a[k * stride + t * apart] = scale * buffer[k * TILE + t];
 }
 
-/* Where the array lies in the phases that go by planes of z, and by planes of y; null: where it is. */
+/* The distributions for phases that work by planes of z and by planes of y; null: nothing is moved. */
 typedef struct {
     nw_distr *by_z, *by_y;
 } layout;

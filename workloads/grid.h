@@ -1,9 +1,9 @@
-/* What bt, sp and lu share: five coupled fields on a grid, how the grid's loops are dealt to threads
+/* Shared by bt, sp and lu: five coupled fields on a grid, how the grid's loops are distributed over threads
  * in each form, and how far the fields are from the known solution.
  *
- * The grid has n × n × n / 4 points, z in the inner loop. A point's five values fill a cache line, so
- * that parts of the grid end where pages end: of a Latin square's blocks all do if n is a multiple of
- * 32 and there are at most four nodes, of 64 and sixteen. */
+ * The grid has n × n × n / 4 points, z in the inner loop. A point has the size of a cache line, so that parts
+ * of the grid can end where pages end. All blocks of a Latin square do, if n is a multiple of 32 and there are
+ * at most four nodes, or a multiple of 64 and there are at most sixteen. */
 #ifndef GRID_H
 #define GRID_H
 
@@ -21,13 +21,13 @@ typedef struct {
     long n, nz;
     double distance[DIRECTIONS]; /* between neighbours; the grid is a unit cube */
     program_form form;
-    int parallel;          /* initialised by all */
-    nw_cuts rows, columns; /* along x, y: one part in the plain forms, one a node in the matched form */
+    int parallel;          /* initialised by all threads */
+    nw_cuts rows, columns; /* along x, y: one part in the plain forms, one for each node in the matched form */
     point *u, *rhs, *forcing;
     void *lhs; /* bt and sp: each point's equation along one line */
 } grid;
 
-/* What carries the fields along: their speed in a direction is this linear function of them. */
+/* The fields are carried along: their speed in a direction is this linear function of them. */
 static const double carry[DIRECTIONS][FIELDS] = {
     {0.30, 0.10, 0.20, 0.05, 0.15},
     {0.10, 0.25, 0.05, 0.20, 0.15},
@@ -76,7 +76,7 @@ static inline void change(const grid *g, const point *u, const long strides[DIRE
 
 /* ---- The known solution, and the fields at the start. ---- */
 
-/* Anywhere. */
+/* The known solution at any point, even outside of the grid. */
 static inline point solution(const grid *g, long i, long j, long k) {
     double x = (double)i * g->distance[X], y = (double)j * g->distance[Y], z = (double)k * g->distance[Z];
     point p = {{0}};
@@ -96,7 +96,7 @@ static inline void initial_line(const grid *g, long i, long j) {
     }
 }
 
-/* What keeps the solution where it is. */
+/* The forcing, which keeps the solution unchanged. */
 static inline void force_line(const grid *g, long i, long j, change_function *change) {
     static const long strides[DIRECTIONS] = {25, 5, 1};
     for (long k = 1; k < g->nz - 1; k++) {
@@ -128,7 +128,7 @@ static inline void initialise(const grid *g, change_function *change) {
     }
 }
 
-/* ---- The largest difference from the solution, and all bits of the fields: sums that no order changes. ---- */
+/* ---- The largest difference from the solution, and a checksum of the fields. Neither depends on the order. ---- */
 
 typedef struct {
     double error;
@@ -188,14 +188,14 @@ static inline void free_grid(grid *g) { nw_free(g->u), nw_free(g->rhs), nw_free(
 
 /* ---- The verdict. ---- */
 
-/* Whether the error falls, looked at after 1, 2, 4, 8, … iterations. */
+/* Whether the error falls, checked after 1, 2, 4, 8, … iterations. */
 typedef struct {
     double error;
     int ok;
 } fall;
 
 static inline void note(fall *f, double error) {
-    f->ok &= error <= f->error || error < 1e-11; /* where rounding ends it */
+    f->ok &= error <= f->error || error < 1e-11; /* below that, rounding keeps it from falling */
     f->error = error;
 }
 

@@ -1,13 +1,13 @@
-/* Classification of a geographic region, shaped like ICTM (Ribeiro and Mehaut, 4.2): layers of a
- * matrix of cells (relief, vegetation, climate, land use), filled in an allocation-initialisation step;
- * then four big loops, one a direction, find how far from each cell the trend of the terrain continues,
+/* Classification of a geographic region, modelled on ICTM (Ribeiro and Mehaut, 4.2). Each layer (relief,
+ * vegetation, climate, land use) is a matrix of cells, filled in an allocation-initialisation step. Then
+ * four big loops, one for each direction, find how far from each cell the trend of the terrain continues,
  * and the last one classifies the cell by that.
  *
- * Looking west and east, each thread has its rows, as when they were initialised: regular. Looking
- * north and south a row follows from the one before it, so each row is dealt to the threads, as in the
- * second nest of the paper's Figure 8: irregular.
+ * Looking west and east, each thread works on the rows that it initialised: regular. Looking north and
+ * south, a row depends on the one before it, so each row is divided among the threads, as in the second
+ * nest of the paper's Figure 8: irregular.
  *
- * Verified: runs of sampled cells are counted again by walking from them, and categories by them. */
+ * Verified: for sampled cells, runs are counted again by walking, and categories derived from them. */
 #include "mai_policies.h"
 #include <math.h>
 
@@ -41,7 +41,7 @@ static inline int trend(double from, double to, double interval) {
     return (to > from + interval) - (to < from - interval);
 }
 
-/* How a run goes on that has `steps` behind it: the step to the neighbour, then that one's own run. */
+/* A cell's run: the neighbour's `steps` plus 1 if the step to it has the trend of its own first one; otherwise 1. */
 static inline int prolong(int steps, int step, int next) { return steps > 0 && step == next ? steps + 1 : 1; }
 
 static void initialise(layer *l, int which, int parallel) {
@@ -57,7 +57,7 @@ static void initialise(layer *l, int which, int parallel) {
         }
 }
 
-/* Along a row, each thread its rows. */
+/* Along rows; each thread has its own rows. */
 static void look_west(layer *l, double interval) {
 #pragma omp parallel for
     for (long i = 0; i < rows; i++) {
@@ -95,8 +95,8 @@ static inline unsigned category_of(const layer *l, long i, long j) {
 
 static int inside(long i, long n) { return i >= 0 && i < n; }
 
-/* Row by row, each row dealt to the threads: runs of row i from those of row i + `to`, whose own first
- * step went to row i + 2 * `to`. The last direction brings the category. */
+/* Computes the runs of row i from those of row i + `to`, whose own first step goes to row i + 2 * `to`. The row
+ * is divided among the threads. The last direction also determines the category. */
 static void look_along(layer *l, enum direction d, long i, long to, double interval) {
     int border = !inside(i + to, rows);
     long near = border ? i : i + to, far = inside(i + 2 * to, rows) ? i + 2 * to : near;

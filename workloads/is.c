@@ -1,11 +1,11 @@
-/* Sorting integers by counting, as NAS IS ranks them: every thread counts its part of the keys into
- * a table of its own, then sums one part of all tables. Keys and tables belong to one thread each;
- * only the sums cross, so that first touch leaves little that is remote.
+/* Sorting integers by counting, as in NAS IS: each thread counts its part of the keys in a table of its
+ * own, then sums one part of all tables. Keys and tables are used by one thread each; only the sums read
+ * data of other threads, so that with first touch little is remote.
  *
- * Keys are means of four random numbers; two of them change before each ranking. After the last one
- * they are sorted; equal keys keep their order.
+ * Keys are means of four random numbers; two keys change before each ranking. After the last ranking the
+ * keys are sorted; equal keys keep their order.
  *
- * Verified: the sorted keys ascend, and are the keys there were. */
+ * Verified: the sorted keys ascend, and none was lost. */
 #include "keys.h"
 #include <omp.h>
 
@@ -42,13 +42,13 @@ static void generate(table *s, int parallel) {
     }
 }
 
-/* Thread t's part of n things, as schedule(static) deals them. */
+/* The beginning of thread t's part of n things, divided as by schedule(static). */
 static long cut(long n, long t, long threads) {
     long more = n % threads;
     return n / threads * t + (t < more ? t : more);
 }
 
-/* Counts, then `before`. */
+/* Computes `counts`, then `before`. */
 static void rank(table *s) {
 #pragma omp parallel num_threads(s->threads)
     {
@@ -79,7 +79,7 @@ static void rank(table *s) {
     }
 }
 
-/* Every thread puts its keys behind those of the threads before it. */
+/* Each thread puts its keys behind equal keys of the threads before it. */
 static void sort(table *s, int *sorted) {
 #pragma omp parallel num_threads(s->threads)
     {

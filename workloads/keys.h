@@ -1,10 +1,10 @@
-/* What is and radix share: how to see that keys were sorted and none was lost. */
+/* Shared by is and radix: checks that keys were sorted and none was lost. */
 #ifndef KEYS_H
 #define KEYS_H
 
 #include "workload.h"
 
-/* A sum that knows which keys there are, not where. */
+/* A checksum of the keys that does not depend on their order. */
 static uint64_t contents(const int *keys, long n) {
     uint64_t sum = 0;
 #pragma omp parallel for reduction(+ : sum)

@@ -1,9 +1,9 @@
 /* Streaming k-median clustering (Guha et al.): points arrive in chunks, each chunk is clustered by
- * local search, and of a chunk only its centres remain, weighted by the points they stand for. At
- * the end the remaining centres are clustered in turn.
+ * local search, and only its centres are kept, weighted by the points that they represent. At the
+ * end, these centres are clustered themselves.
  *
- * The chunk is read by everybody's share in every evaluation, but written by whoever reads the
- * stream: with --init master one thread fills it, the pattern of PARSEC's streamcluster.
+ * In every evaluation each thread reads its part of the chunk, which was written when the stream was
+ * read: with --init master by one thread, as in PARSEC's streamcluster.
  *
  * Verified: the cost that local search kept up to date equals the cost computed afresh, and it never
  * rose. */
@@ -112,7 +112,7 @@ static double evaluate(const chunk *c, long candidate, double loss[CENTRES]) {
     return saving;
 }
 
-/* Opens the candidate, or swaps it for the old centre that is missed least, if that pays. */
+/* Opens the candidate, or swaps it for the old centre whose closing costs least, if that lowers the cost. */
 static void consider(chunk *c, clustering *k, long candidate) {
     double loss[CENTRES], saving = evaluate(c, candidate, loss);
     int worst = 0;
@@ -130,7 +130,7 @@ static void consider(chunk *c, clustering *k, long candidate) {
     assign(c, k);
 }
 
-/* Local search; clears `ok` when the cost rises or is not what was kept up to date. */
+/* Local search; clears `ok` if the cost rises, or differs from the one that was kept up to date. */
 static clustering cluster(chunk *c, int *ok) {
     clustering k = {.point = {0}, .count = 1};
     double first = k.cost = assign(c, &k);

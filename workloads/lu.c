@@ -1,13 +1,13 @@
-/* Five coupled fields brought to rest by symmetric successive over-relaxation, as NAS LU does: each
- * step goes through the points once in ascending order, each taking from those before it in x, y and
+/* Five coupled fields brought to a steady state by symmetric successive over-relaxation, as in NAS LU: each
+ * step visits the points once in ascending order, in which each point depends on those before it in x, y and
  * z, and once in descending order.
  *
- * Both orders deal rows (x) to threads, which work one column (y) behind each other. Going down, rows
- * are iterations in descending order, so that schedule(static) gives the first thread the last rows,
- * which are another's; static-inverse gives each thread its own again (Majo and Gross, CGO 2012,
- * Figure 14).
+ * In both orders rows (x) are distributed over threads, each of which works one column (y) behind the one
+ * before. In descending order the first iteration is the last row, so that schedule(static) gives the first
+ * thread the last rows, which belong to another thread; static-inverse gives each thread its own rows again
+ * (Majo and Gross, CGO 2012, Figure 14).
  *
- * Verified: the forcing holds a known solution in place, and steps bring other fields to it. */
+ * Verified: the forcing keeps a known solution unchanged, and steps bring other fields to it. */
 #include "grid.h"
 
 static const workload lu = {
@@ -26,8 +26,8 @@ static const workload lu = {
 static const double step = 0.5;  /* of time */
 static const double relax = 1.2; /* NAS LU's */
 
-/* A thread's rows. All are dealt, though those on the boundary have nothing to do, so that chunks of
- * both orders are the same where threads divide rows. */
+/* A thread's rows without those on the boundary, for which there is nothing to do. These are distributed too, so
+ * that both orders have the same chunks if the number of threads divides that of rows. */
 static nw_range interior(const grid *g, nw_range rows) { return nw_meet(rows, 1, g->n - 1); }
 
 static void compute_rhs(const grid *g) {
@@ -46,7 +46,7 @@ static void compute_rhs(const grid *g) {
     }
 }
 
-/* Adds to `sum` what a neighbour's fields `u` make of its change `v`, the derivative of change(). */
+/* Adds to `sum` the effect of a neighbour's change `v`, at its fields `u`, by the derivative of change(). */
 static inline void couple(const grid *g, const point *u, const point *v, int direction, int sign, double *sum) {
     double distance = g->distance[direction], carried = sign * 0.25 * step / distance;
     double mixed = carried * speed(v->v, direction);
@@ -55,7 +55,7 @@ static inline void couple(const grid *g, const point *u, const point *v, int dir
         sum[m] += mixed * u->v[m] + own * v->v[m];
 }
 
-/* Takes from the points (i, j, ·) what their neighbours on one side have: sign -1 before, 1 after. */
+/* The effect on a point of its neighbours on one side: sign -1 before, 1 after. */
 static inline void relax_point(const grid *g, size_t p, int sign, double taken[FIELDS]) {
     for (int m = 0; m < FIELDS; m++)
         taken[m] = 0.0;
@@ -65,7 +65,7 @@ static inline void relax_point(const grid *g, size_t p, int sign, double taken[F
     }
 }
 
-/* What a point has of itself. */
+/* The effect of a point on itself. */
 static double diagonal(const grid *g) {
     double sum = 1.0;
     for (int d = 0; d < DIRECTIONS; d++)

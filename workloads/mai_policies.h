@@ -6,7 +6,7 @@
 #include "workload.h"
 #include <omp.h>
 
-/* The least prime above the number of nodes: with that number itself the order would be cyclic. */
+/* The smallest prime above the number of nodes. With the number of nodes itself the order would be cyclic. */
 static inline int virtual_nodes(void) {
     for (int prime = mai_get_num_nodes() + 1;; prime++) {
         int d = 2;
@@ -37,7 +37,7 @@ static inline void start_mai(void) {
     bind_thread_omp(omp_get_thread_num());
 }
 
-/* An array under the policy that was asked for. */
+/* Places an array by the policy that the user has given. */
 static inline void *place(const options *o, void *array) {
     if (array)
         place_by[o->policy](array);

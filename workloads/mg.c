@@ -1,9 +1,9 @@
-/* Multigrid for Poisson's equation on a periodic cube, in V-cycles as NAS MG does it: residual,
- * restriction, smoothing, interpolation, each over the planes of grids from the finest to the coarsest.
+/* Multigrid for Poisson's equation on a periodic cube, in V-cycles as in NAS MG: residual, restriction,
+ * smoothing, interpolation, each over the planes of grids from the finest to the coarsest.
  *
- * As in NAS MG (zero3 and zran3, NPB 2.3's OpenMP C version), planes of all grids are dealt to the
- * threads when they are touched first, as in the loops that compute: `--init nas` and `--init parallel`
- * are the same. Only the last of the three steps that close a grid's faces deals the rows of a plane
+ * As in NAS MG (zero3 and zran3, NPB 2.3's OpenMP C version), planes of all grids are distributed over the
+ * threads when they are first touched, as in the loops that compute, so `--init nas` and `--init parallel`
+ * are the same. Only the last of the three steps that close a grid's faces distributes the rows of a plane
  * (comm3; the second nest of Ribeiro and Mehaut, Figure 8).
  *
  * Verified: each V-cycle must at least halve the norm of the residual, until rounding ends that; in fact
@@ -25,8 +25,8 @@ static const workload mg = {
 
 enum { LEVELS = 10, CHARGES = 20 };
 
-/* Level 0 is the finest; a grid of n points on an edge has n + 2, the outer ones being the neighbours
- * on the other side. */
+/* Level 0 is the finest. A grid with n points on an edge stores n + 2: the outer ones are copies of those on
+ * the opposite side. */
 typedef struct {
     long n;
     double ***solution, ***residual;
@@ -37,11 +37,11 @@ static int coarsest;
 static double ***charges; /* the right-hand side, on the finest level */
 static double *sums;      /* by plane */
 
-/* A grid as the compiler likes it: one piece of memory and an extent that it knows. */
+/* A grid in a form that the compiler can optimise: contiguous, with extents that it knows. */
 #define GRID(name, table, n) double(*restrict name)[(n) + 2][(n) + 2] = (void *)&(table)[0][0][0]
 #define SHARED_GRID(name, table, n) double(*name)[(n) + 2][(n) + 2] = (void *)&(table)[0][0][0]
 
-/* The first touch: planes to the threads, or all by the master. */
+/* The first touch: each thread touches its planes, or the master all of them. */
 static void initialise(double ***table, long n, int parallel) {
     GRID(a, table, n);
 #pragma omp parallel for if (parallel)
@@ -60,7 +60,7 @@ static void clear(double ***table, long n) {
                 a[i][j][k] = 0.0;
 }
 
-/* What lies beyond a face is what lies inside the opposite one. */
+/* Copies the points inside each face to those beyond the opposite one. */
 static void close_faces(double ***table, long n) {
     GRID(a, table, n);
 #pragma omp parallel
@@ -143,7 +143,7 @@ static void restrict_to(double ***coarse, double ***fine, long m) {
     close_faces(coarse, m);
 }
 
-/* Adds to two fine rows what the mean of some coarse rows, summed in `row`, has at and between points. */
+/* Adds `share` times a sum of coarse rows to a fine row, at the coarse points and between them. */
 static void spread(double *fine, const double *row, double share, long m) {
     for (long k = 1; k <= m; k++) {
         fine[2 * k - 1] += 0.5 * share * (row[k - 1] + row[k]);
@@ -151,7 +151,7 @@ static void spread(double *fine, const double *row, double share, long m) {
     }
 }
 
-/* Trilinear: the fine planes between two coarse ones, and on the second. */
+/* Trilinear interpolation, for the fine planes between two coarse planes and on the second one. */
 static void interpolate(double ***coarse, double ***fine, long m) {
     GRID(c, coarse, m);
     GRID(a, fine, 2 * m);
@@ -214,7 +214,7 @@ static double ***grid(const options *o, long n) {
     return table;
 }
 
-/* As many positive charges as negative ones, anywhere; points may be hit twice. */
+/* As many positive charges as negative ones, at random points, which may be hit twice. */
 static void charge(double ***f, long n) {
     uint64_t extent = (uint64_t)n;
     for (uint64_t c = 0; c < CHARGES; c++) {

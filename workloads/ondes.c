@@ -1,13 +1,13 @@
-/* Seismic waves in three dimensions, shaped like Ondes 3D (Ribeiro and Mehaut, 4.2): velocities and
+/* Seismic waves in three dimensions, modelled on Ondes 3D (Ribeiro and Mehaut, 4.2): velocities and
  * stresses on staggered grids, differences of fourth order in space, leapfrog in time. After allocation
- * and initialisation there are two big loops a time step, one for the stresses and one for the
- * velocities; all of them deal planes to threads: regular.
+ * and initialisation there are two big loops in each time step, one for the stresses and one for the
+ * velocities; all loops distribute planes over threads: regular.
  *
- * The region is periodic. Along z, rows carry their neighbours from the other side; along x and y,
- * indices wrap.
+ * The region is periodic. Along z, rows have a halo with copies of the points of the other side; along x
+ * and y, indices wrap.
  *
  * Verified: pressure and shear waves along the axes are exact solutions of the discrete equations, so
- * all nine fields are known at any time, but for rounding. */
+ * all nine fields are known at any time, except for rounding. */
 #include "mai_policies.h"
 #include <math.h>
 
@@ -25,14 +25,14 @@ static const workload ondes = {
 enum field { VX, VY, VZ, SXX, SYY, SZZ, SXY, SXZ, SYZ, FIELDS };
 enum { HALO = 2, AXES = 3 };
 
-/* Of the differences, the material and the time step; the distance of points is 1. */
+/* The coefficients of the differences, the material, and the time step; the distance of points is 1. */
 static const double near = 9.0 / 8.0, far = -1.0 / 24.0;
 static const double density = 2.0, lame = 1.5, shear = 1.0, dt = 0.3;
 
 static double ***fields[FIELDS];
 static double ***inverse_density, ***lame_at, ***shear_at;
 
-/* A grid as the compiler likes it; `columns` are n and a halo at both ends. */
+/* A grid in a form that the compiler can optimise; a row has n points and a halo at both ends. */
 #define GRID(name, table, n) double(*restrict name)[n][(n) + 2 * HALO] = (void *)&(table)[0][0][0]
 
 /* Indices of the two neighbours on either side, modulo n. */
@@ -123,7 +123,7 @@ static void step_velocities(long n) {
     }
 }
 
-/* A plane wave along one axis that moves points along one: along it pressure, across it shear. */
+/* A plane wave along one axis that moves points along the same axis (pressure wave) or another one (shear wave). */
 typedef struct {
     int along, moves;
     long crests;
@@ -134,12 +134,12 @@ static const plane_wave waves[] = {{0, 0, 1, 1.0}, {1, 1, 2, 0.7}, {2, 2, 1, 0.5
                                    {1, 2, 1, 0.6}, {2, 0, 3, 0.4}, {1, 0, 1, 0.3}, {2, 1, 2, 0.8}};
 enum { WAVES = sizeof waves / sizeof *waves };
 
-/* Which fields are half a point further on along each axis. */
+/* The axes along which the points of a field are displaced by half a distance. */
 static const int half_on[FIELDS][AXES] = {{1, 0, 0}, {0, 1, 0}, {0, 0, 1}, {0, 0, 0}, {0, 0, 0},
                                           {0, 0, 0}, {1, 1, 0}, {1, 0, 1}, {0, 1, 1}};
 
-/* Of a wave of unit velocity, the height of a field: stress runs ahead by the square root of modulus and
- * density, and pressure along the wave presses sideways too. */
+/* The height of a field in a wave of unit velocity. The stress is minus the square root of modulus times density,
+ * and a pressure wave has stress across its direction too. */
 static double height_in(plane_wave w, int field) {
     static const int stress[AXES][AXES] = {{SXX, SXY, SXZ}, {SXY, SYY, SYZ}, {SXZ, SYZ, SZZ}};
     int pressure = w.along == w.moves;
@@ -151,7 +151,7 @@ static double height_in(plane_wave w, int field) {
     return pressure && field <= SZZ ? ahead * lame / modulus : 0.0;
 }
 
-/* What a field is along each axis after so many time steps; its value at a point is the sum of three. */
+/* Tabulates a field along each axis after `step` time steps; its value at a point is the sum of three entries. */
 static void tabulate(double *table, int field, long n, long step) {
     double pi = acos(-1.0), time = (double)step - (field <= VZ ? 0.0 : 0.5);
     memset(table, 0, (size_t)(AXES * n) * sizeof *table);
@@ -197,7 +197,7 @@ static double ***grid(const options *o) {
     return table;
 }
 
-/* The same everywhere. */
+/* A property of the material, which is the same everywhere. */
 static double ***material(const options *o, double value, double *table) {
     double ***a = grid(o);
     for (long i = 0; i < AXES * o->size; i++)

@@ -1,12 +1,12 @@
-/* The phases of bt and sp, and how their loops are dealt to threads.
+/* The phases of bt and sp, and how their loops are distributed over threads.
  *
- * Lines of points along z lie together. compute_rhs, y_solve, z_solve and add deal rows (x) to threads;
- * x_solve, whose lines run across the rows, deals columns (y): Majo and Gross, CGO 2012, Figure 6. So
- * `lhs`, which x_solve touches first, is distributed one way and the rest the other, and every phase
- * meets data of both.
+ * Lines of points along z are contiguous. compute_rhs, y_solve, z_solve and add distribute rows (x) over threads;
+ * x_solve, whose lines run across the rows, distributes columns (y): Majo and Gross, CGO 2012, Figure 6. So by
+ * first touch `lhs`, which x_solve touches first, is distributed one way and the other arrays the other way, and
+ * the solvers access data of both.
  *
- * All loops go part by part: the plain forms have one, which makes nw_for_exclusive schedule(static);
- * the matched form has one a node, and its loops are Figure 13(c)'s. */
+ * All loops go part by part. The plain forms have one part, with which nw_for_exclusive is schedule(static); the
+ * matched form has one part for each node, and its loops are those of Figure 13(c). */
 #ifndef PHASES_H
 #define PHASES_H
 
@@ -23,8 +23,8 @@ typedef struct {
 
 static const double step = 0.05; /* of time */
 
-/* All rows and columns are dealt, though those on the boundary have nothing to do, so that loops are
- * cut where arrays are. */
+/* All rows and columns are distributed, although there is nothing to do on the boundary, so that loops are
+ * divided where arrays are. */
 #define for_rows(i, g, part)                         \
     nw_for_exclusive (i, 0, (g)->n, (g)->rows, part) \
         if (i > 0 && i < (g)->n - 1)
@@ -57,7 +57,7 @@ static inline void compute_rhs(const grid *g, const solver *s) {
     }
 }
 
-/* 3.2, iteration redistribution: of x_solve's loops, the one that carries nothing from row to row. */
+/* Iteration redistribution (3.2), for the loop of x_solve in which rows do not depend on each other. */
 static inline void build_x(const grid *g, const solver *s) {
     long end = g->n - 1;
 #pragma omp parallel
@@ -66,7 +66,7 @@ static inline void build_x(const grid *g, const solver *s) {
             s->build(g, X, i, j);
 }
 
-/* Down the rows and up again; only between parts do threads wait for each other. */
+/* Down the rows and up again; threads wait for each other only between parts. */
 static inline void x_solve(const grid *g, const solver *s) {
     long end = g->n - 1;
     int parts = g->rows.parts, built = g->form == FORM_ITERATE;
@@ -145,15 +145,15 @@ static inline void add(const grid *g) {
     }
 }
 
-/* ---- Where the arrays lie. ---- */
+/* ---- Where the arrays are placed. ---- */
 
-/* A Latin square of blocks, and loops cut as it is (Figure 11). */
+/* A Latin square of blocks, and loops that are divided in the same way (Figure 11). */
 static inline void match(grid *g) {
     void *const arrays[] = {g->u, g->rhs, g->lhs, g->forcing};
     for (size_t a = 0; a < sizeof arrays / sizeof *arrays; a++) {
         data_distr_t *square = create_block_exclusive_distr(arrays[a], (size_t)(g->n * g->n * g->nz), 0);
         if (!square)
-            continue; /* first touch it is */
+            continue; /* the array stays under first touch */
         distribute_to(square);
         g->rows = nw_distr_cuts(square, 0);
         g->columns = nw_distr_cuts(square, 1);
@@ -184,7 +184,7 @@ static inline void redistribute(data_distr_t *const layout[MOVED]) {
             distribute_to(layout[a]);
 }
 
-/* What it took, and its end. */
+/* Prints how much was migrated, and frees the layouts. */
 static inline void free_layouts(const workload *w, layouts l) {
     nw_statistics s;
     nw_get_statistics(&s);

@@ -1,12 +1,12 @@
-/* Sorting integers by their digits, lowest first, as SPLASH-2's RADIX: each pass counts the digits of a
- * thread's keys, sums the counts over threads, and puts each key where it belongs in the other array.
- * Reading is a thread's own; writing goes to 1,024 places all over the array.
+/* Sorting integers by their digits, lowest first, as in SPLASH-2's RADIX: each pass counts the digits of a
+ * thread's keys, sums the counts over threads, and puts each key where it belongs in the other array. A
+ * thread reads its own keys, but writes to 1,024 places all over the array.
  *
- * Shared, as there: both arrays of keys, a block a thread; a page of counts for each thread; and a node
- * for each thread where sums over threads are made in rounds, each adding what the thread 1, 2, 4, …
- * before it has: two tables with room for the largest digit that SPLASH-2 allows, and a page of padding.
+ * Shared, as there: both arrays of keys, with a block for each thread; for each thread a page of counts, and a node in
+ * which the counts are summed over threads, in rounds that add the sums of the thread 1, 2, 4, … before. A node has
+ * two tables, with room for the largest digit that SPLASH-2 allows, and a page of padding.
  *
- * Verified: the sorted keys ascend, and are the keys there were. */
+ * Verified: the sorted keys ascend, and none was lost. */
 #include "keys.h"
 #include <omp.h>
 
@@ -26,7 +26,7 @@ enum { DIGIT_BITS = 10, DIGITS = 1 << DIGIT_BITS, KEYS = 1 << 19, PASSES = 2, RO
 
 typedef int digits[DIGITS];
 
-/* Of a thread: counts summed over all threads up to it, and those of the round before. */
+/* A thread's counts summed over the threads up to it, and the sums of the round before. */
 typedef struct {
     int sums[2][ROOM]; /* DIGITS of them in use */
     char padding[PAGE];
@@ -43,7 +43,7 @@ typedef struct {
 
 static long cut(const table *s, long t) { return s->n * t / s->threads; }
 
-/* Every sort has other keys. */
+/* Generates the keys, which differ between rounds. */
 static void generate(const table *s, long round, int parallel) {
 #pragma omp parallel for if (parallel)
     for (long i = 0; i < s->n; i++)
@@ -63,7 +63,7 @@ static void count(const table *s, int pass) {
     }
 }
 
-/* Leaves sums over all threads up to each in the table returned. */
+/* Sums each thread's counts over all threads up to it; returns which of the two tables has the result. */
 static int sum(const table *s) {
     int from = 0;
     for (int distance = 1; distance < s->threads; distance *= 2, from = !from) {

@@ -1,6 +1,6 @@
-/* A vector that changes owners half-way: first thread t works on part t, then on the part that lies
- * as far from the end (Majo & Gross's static-inverse schedule). Whatever places pages for the first
- * half is wrong in the second, so this shows dynamicity, and what a fixed placement cannot win.
+/* A vector whose parts change threads half-way: thread t works on part t first, then on the part that is
+ * as far from the end (Majo & Gross's static-inverse schedule). A placement that suits the first half is
+ * wrong in the second, so this shows dynamicity, and what a fixed placement cannot gain.
  *
  * Verified: every element is compared with the same arithmetic done one after the other. */
 #include "workload.h"

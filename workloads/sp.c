@@ -1,9 +1,9 @@
-/* Implicit steps for five coupled fields, as NAS SP takes them: along x, then y, then z a scalar
- * pentadiagonal system for each line, the same one for all five fields.
+/* Implicit time steps for five coupled fields, as in NAS SP: along x, then y, then z, a scalar
+ * pentadiagonal system is solved for each line, the same one for all five fields.
  *
- * Its phases are bt's (phases.h), with less arithmetic to hide the memory behind.
+ * Its phases are those of bt (phases.h), with less arithmetic per memory access.
  *
- * Verified: the forcing holds a known solution in place, and steps bring other fields to it. */
+ * Verified: the forcing keeps a known solution unchanged, and steps bring other fields to it. */
 #include "phases.h"
 
 static const workload sp = {
@@ -19,7 +19,7 @@ static const workload sp = {
     .forms = 1u << FORM_DEFAULT | 1u << FORM_REDISTRIBUTE | 1u << FORM_ITERATE | 1u << FORM_MATCHED,
 };
 
-static const double damping = 0.25; /* of what alternates from point to point: the fourth difference */
+static const double damping = 0.25; /* of oscillations from point to point, by the fourth difference */
 
 /* One equation of a line, for the points two and one before, here, one and two after. */
 enum { BEFORE2, BEFORE, HERE, AFTER, AFTER2, COEFFICIENTS };
@@ -30,7 +30,7 @@ typedef struct {
 
 /* ---- The right-hand side. ---- */
 
-/* The fourth difference leaves out what lies on the boundary or beyond. */
+/* The fourth difference leaves out points on the boundary or beyond. */
 static inline void fourth_difference(long position, long points, double out[COEFFICIENTS]) {
     static const double whole[COEFFICIENTS] = {1.0, -4.0, 6.0, -4.0, 1.0};
     for (long c = 0; c < COEFFICIENTS; c++) {
@@ -41,8 +41,8 @@ static inline void fourth_difference(long position, long points, double out[COEF
         out[HERE] = 5.0;
 }
 
-/* To the points two before and two after; beyond the boundary there are none, and what has no weight
- * may be read anywhere. */
+/* Distances to the points two before and two after. Where these would be beyond the boundary their weight is zero,
+ * and another point is read instead. */
 static inline long two_before(long next, long position) { return position > 1 ? 2 * next : next; }
 
 static inline long two_after(long next, long position, long points) { return position < points - 2 ? 2 * next : next; }
@@ -85,7 +85,7 @@ static void build_line(const grid *g, int direction, long i, long j) {
     }
 }
 
-/* Removes what comes before from an equation and makes its middle coefficient 1. Equations on the
+/* Eliminates the points before from an equation, and makes its middle coefficient 1. Equations on the
  * boundary are zero. */
 static inline void eliminate(equation *here, const equation *before, const equation *before2, point *rhs,
                              const point *rhs_before, const point *rhs_before2) {

@@ -1,9 +1,9 @@
-/* Molecular dynamics of water, every molecule against the half of all others that follow it, as
- * SPLASH-2's WATER-NSQUARED: a time step predicts positions from seven derivatives (Gear), adds the
- * springs within molecules, then the forces between molecules nearer than a cut-off, and corrects.
- * Molecules are dealt to threads in blocks. Predicting and correcting is each thread's own; forces
- * between molecules read half of all others and are added to theirs. Which of these are near changes
- * as molecules move.
+/* Molecular dynamics of water, as in SPLASH-2's WATER-NSQUARED: a time step predicts positions from seven
+ * derivatives (Gear), adds the forces of springs within molecules, then the forces between molecules nearer
+ * than a cut-off, and corrects. Molecules are distributed over threads in blocks. Each thread predicts and
+ * corrects its own molecules. For each of them it computes the forces with the half of all others that
+ * follows it, and adds them to both. Which of the others are near enough changes as molecules move, but all
+ * are read.
  *
  * Shared, as there: the molecules, one array of records with positions, derivatives and forces
  * together, not padded, so that a page has molecules of two threads where blocks meet; and each
@@ -11,7 +11,7 @@
  *
  * Forces are sums of integers, so that results do not depend on the order of adding.
  *
- * Verified: forces sum to nothing, and the energy stays what it was. */
+ * Verified: forces sum to zero, and the energy is conserved. */
 #include "workload.h"
 #include <math.h>
 #include <omp.h>
@@ -34,7 +34,7 @@ typedef struct {
     int64_t force[ATOMS][AXES];
 } molecule;
 
-/* A thread's sums, one row a molecule. */
+/* A thread's sums, a row for each molecule. */
 typedef int64_t forces[ATOMS][AXES];
 
 typedef struct {
@@ -92,7 +92,7 @@ static void initialise(const liquid *l, int parallel) {
 
 /* --- forces --- */
 
-/* Between two atoms of a molecule; returns the energy. */
+/* Adds the forces between two atoms of a molecule; returns the energy. */
 static double spring(molecule *m, int a, int b, double length, double strength) {
     double apart[AXES], distance;
     for (int x = 0; x < AXES; x++)
@@ -113,7 +113,7 @@ static double within(molecule *m) {
            spring(m, 1, 2, across, across_spring);
 }
 
-/* Fades from one to nothing between 0.8 of the cut-off and all of it; the slope goes to *slope. */
+/* A factor that falls from one to zero between 0.8 times the cut-off and the cut-off; *slope is its slope. */
 static double fade(double distance, double cutoff, double *slope) {
     double from = 0.8 * cutoff, t = (distance - from) / (cutoff - from);
     *slope = t <= 0.0 ? 0.0 : -30.0 * t * t * (1.0 - t) * (1.0 - t) / (cutoff - from);
@@ -128,7 +128,7 @@ static void push(forces mine, forces theirs, int a, int b, const double *apart, 
     }
 }
 
-/* Between two molecules, whose oxygens are `shift` farther apart than they look in a periodic box. */
+/* Adds the forces between two molecules; `shift` is added to p - q, as the box is periodic. Returns the energy. */
 static double between(const molecule *p, const molecule *q, const double *shift, double distance, double cutoff,
                       forces mine, forces theirs) {
     double slope, faded = fade(distance, cutoff, &slope), energy = 0.0, apart[ATOMS][ATOMS][AXES];
@@ -148,7 +148,7 @@ static double between(const molecule *p, const molecule *q, const double *shift,
     return faded * energy;
 }
 
-/* How far to move q's picture so that it is the nearest to p; true if within the cut-off. */
+/* Finds the `shift` of p - q by which q's periodic image is nearest to p; true if it is within the cut-off. */
 static int is_near(const liquid *l, const molecule *p, const molecule *q, double *shift, double *distance) {
     double apart[AXES];
     for (int x = 0; x < AXES; x++) {
@@ -160,7 +160,7 @@ static int is_near(const liquid *l, const molecule *p, const molecule *q, double
     return *distance < l->cutoff;
 }
 
-/* Adds what a thread has found to molecules, beginning with its own, and forgets it. */
+/* Adds the forces that a thread has found to the molecules, beginning with its own, and clears them. */
 static void hand_over(const liquid *l, forces *found, long begin) {
     for (long k = 0; k < l->n; k++) {
         long i = (begin + k) % l->n;
@@ -189,7 +189,7 @@ static int64_t forces_between(const liquid *l) {
             for (long k = 1; k <= l->n / 2; k++) {
                 long j = (i + k) % l->n;
                 if (2 * k == l->n && i > j)
-                    continue; /* the opposite one, once */
+                    continue; /* a pair of opposite molecules counts once */
                 double shift[AXES], distance;
                 if (is_near(l, &l->at[i], &l->at[j], shift, &distance))
                     energy += counted(between(&l->at[i], &l->at[j], shift, distance, l->cutoff, found[i], found[j]));
@@ -232,7 +232,7 @@ static void correct_molecule(molecule *m) {
         }
 }
 
-/* Back into the box, all atoms of a molecule together. */
+/* Moves a molecule that has left the box back into it, all atoms together. */
 static void enter_box(const liquid *l, molecule *m) {
     for (int x = 0; x < AXES; x++) {
         double out = floor(m->order[0][0][x] / l->edge) * l->edge;

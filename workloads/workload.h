@@ -1,6 +1,6 @@
 /* What the teaching programs share: options, memory, sums that do not depend on the number of
  * threads, and the last line of output. Each program prints the same bytes for any number of
- * threads, either way of initialising and all its forms, and says `verified` when its result holds. */
+ * threads, either way of initialising and all its forms, and says `verified` when its result is right. */
 #ifndef WORKLOAD_H
 #define WORKLOAD_H
 
@@ -10,10 +10,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* How a program meets its data (Majo and Gross, CGO 2012). */
+/* How a program matches its loops and its data (Majo and Gross, CGO 2012). */
 typedef enum {
     FORM_DEFAULT,      /* first touch and schedule(static) */
-    FORM_REDISTRIBUTE, /* 3.2: data move to where the next phase wants them */
+    FORM_REDISTRIBUTE, /* 3.2: data move to where the next phase needs them */
     FORM_ITERATE,      /* 3.2: iterations move to where the data lie */
     FORM_MATCHED,      /* 4 and 5: distributions and schedules that suit all phases */
     FORMS
@@ -21,29 +21,29 @@ typedef enum {
 
 static const char *const form_names[FORMS] = {"default", "redistribute", "iterate", "matched"};
 
-/* Who initialises in the NAS benchmark that a program is like (`--init nas`): NPB 2.3 in its OpenMP C
- * version, where bt, lu, sp and mg (zero3, zran3) deal planes to all threads, ft generates its array in
- * a `single`, and cg makes its matrix outside of parallel regions but its vectors inside. is: NPB 3,
- * whose create_seq is parallel. */
+/* Which threads initialise in the corresponding NAS benchmark (`--init nas`): NPB 2.3 in its OpenMP C version,
+ * where bt, lu, sp and mg (zero3, zran3) distribute planes over all threads, ft generates its array in a
+ * `single`, and cg makes its matrix outside of parallel regions but its vectors inside. For is: NPB 3, whose
+ * create_seq is parallel. */
 typedef enum { NAS_NONE, NAS_MASTER, NAS_PARALLEL, NAS_VECTORS } nas_init;
 
-/* What a program is called, does, and takes by default. */
+/* A program's name, purpose and defaults. */
 typedef struct {
     const char *name;
     const char *does;
     const char *size_is;
     long small, size, largest;
     long iterations;
-    int parallel;   /* initialised by all threads unless told otherwise */
-    unsigned forms; /* bit f: it has form f; 0: the default alone, and no --form */
+    int parallel;   /* by default, arrays are initialised by all threads */
+    unsigned forms; /* bit f: it has form f; 0: only the default, and no --form */
     const char *const *policies; /* of MAI, null-ended, the default first; null: no --policy */
     nas_init nas;                /* how the NAS benchmark of its kind initialises */
 } workload;
 
-/* What the user wants. */
+/* The options that the user has given. */
 typedef struct {
     int parallel; /* arrays are initialised by all threads, each its part; else by the master */
-    int vectors;  /* vectors by all threads, whoever initialises the matrix */
+    int vectors;  /* vectors are initialised by all threads, even if the matrix is not */
     long size;
     long iterations;
     program_form form;

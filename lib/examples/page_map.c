@@ -1,9 +1,9 @@
-/* Places an array of 16 x 16 pages by the policy that is named, touches it, and prints where the
- * kernel put each page: a line a policy, of its name and 256 nodes (or all policies, without a name).
+/* Places an array of 16 x 16 pages by the named policy, touches it, and prints where the kernel put each
+ * page: a line with the policy's name and 256 nodes. Without a name, it does that for all policies.
  *
  *     cc -fopenmp page_map.c -lnodewise && ./a.out block-exclusive
  *
- * Row r is touched by thread r mod 4, so that no picture but first touch's owes anything to that.
+ * Row r is touched by thread r mod 4, which makes a difference for first-touch and bind-all only.
  */
 #include <nodewise.h>
 #include <nodewise_schedule.h>
@@ -31,12 +31,12 @@ static nw_policy for_threads(nw_policy policy, int threads) {
     return policy;
 }
 
-/* An array of doubles, PAGES pages of them however they are cut. */
+/* An array of doubles that fill PAGES pages, whatever its dimensions. */
 static int print_map(const char *name, nw_policy policy, size_t nx, size_t ny, size_t nz) {
     const size_t page = nw_page_bytes() / sizeof(double);
     double *array = nz == 1 ? nw_alloc_2d(nx, ny, sizeof *array) : nw_alloc_3d(nx, ny, nz, sizeof *array);
     int nodes[PAGES], status = array ? nw_place(array, policy) : NW_NO_MEMORY;
-    if (status != NW_OK) // as it is with rows finer than pages
+    if (status != NW_OK) // for example with rows that are shorter than pages
         fprintf(stderr, "%s: %s\n", name, nw_last_error());
     if (status < 0)
         return 1;

@@ -6,12 +6,12 @@
 !     if (.not. associated(u)) stop 'no memory'
 !     status = nw_place(u, nw_bind(nw_columns))       ! each block of columns to the thread that works on it
 !
-! Words hold for Fortran's order, where the first index runs fastest. A column is a(:, j), one piece of
-! memory; a row is a(i, :), an item of each column. With three indices or four, columns are the indices of
-! the last dimension and rows those of the dimension before it; in an array of one dimension both are its
-! items. Dimensions count from 1, the first being the fastest; indices, parts and what schedules give are
-! inclusive and begin at 1, or where the program's loop begins. Nodes, CPUs and threads have the numbers
-! that Linux and OpenMP give them, from 0.
+! All terms refer to Fortran's order, in which the first index varies fastest. A column is a(:, j), one piece
+! of memory; a row is a(i, :), an item of each column. With three or four dimensions, columns are the indices
+! of the last dimension and rows those of the one before it; in an array of one dimension both are its items.
+! Dimensions count from 1, the first one varying fastest. Ranges of indices and iterations include both ends,
+! and begin at 1 or where the program's loop begins. Nodes, CPUs and threads have the numbers that Linux and
+! OpenMP give them, from 0; parts also count from 0.
 !
 ! Functions that place return a status: 0 done; positive: not all was done, and nw_last_error() says what;
 ! negative: a wrong argument, and nothing was done. Nothing prints or stops the program.
@@ -37,28 +37,28 @@ module nodewise
     integer, parameter, public :: nw_ok = 0, nw_rounded = 1, nw_partly = 2, nw_not_done = 3, &
         nw_invalid = -1, nw_no_memory = -2, nw_no_array = -3
 
-    ! What is dealt, in Fortran's words.
+    ! The unit in which an array is distributed, in Fortran's terms.
     integer, parameter, public :: nw_pages = 0, nw_columns = 1, nw_rows = 2, nw_items = 3
 
     enum, bind(c)
         enumerator :: first_touch_, cyclic_, skew_, prime_, random_, bind_all_, bind_block_, block_exclusive_, blocks_
     end enum
 
-    ! A value: made by a function below; then set what else matters, as `p%nodes = [0, 2]`.
+    ! A policy is made by one of the functions below. Then set further components, such as `p%nodes = [0, 2]`.
     type :: nw_policy
         integer :: kind = first_touch_
         integer :: unit = nw_pages
         integer(int64) :: block = 1
         integer(c_int), allocatable :: nodes(:)      ! not allocated: all
-        integer(c_int), allocatable :: weights(:)    ! one a node
+        integer(c_int), allocatable :: weights(:)    ! one for each node
         integer :: prime = 0
         integer(int64) :: seed = 0
         integer :: threads = 0                       ! 0: those of nw_set_threads
         integer, allocatable :: dimensions(:)        ! block-exclusive; not allocated: the last two
-        integer :: granule = 0                       ! 0 by itself, 1 base pages, 2 huge pages
+        integer :: granule = 0                       ! 0 automatic, 1 base pages, 2 huge pages
     end type
 
-    ! A policy worked out for an array, from nw_describe; free it with nw_distr_free.
+    ! The distribution of an array by a policy, from nw_describe; free it with nw_distr_free.
     type :: nw_distr
         private
         type(c_ptr) :: pointer = c_null_ptr
@@ -114,11 +114,11 @@ module nodewise
     interface nw_static
         module procedure static_int32, static_int64
     end interface
-    ! Likewise; chunk k to thread threads - 1 - k.
+    ! Likewise, but chunk k goes to thread threads - 1 - k.
     interface nw_static_inverse
         module procedure inverse_int32, inverse_int64
     end interface
-    ! call nw_part(cuts, id, first, last, from, to): what of [first, last] lies in part `id`, from 0.
+    ! call nw_part(cuts, id, first, last, from, to): the indices of [first, last] in part `id`, which counts from 0.
     interface nw_part
         module procedure part_int32, part_int64
     end interface
@@ -213,7 +213,7 @@ contains
         type(nw_policy) :: policy
         policy = made(blocks_, unit)
     end function
-    ! Cut along these dimensions; without any along the last two.
+    ! Cut along these dimensions, by default along the last two.
     pure function nw_block_exclusive(dimensions) result(policy)
         integer, intent(in), optional :: dimensions(:)
         type(nw_policy) :: policy
@@ -221,14 +221,15 @@ contains
         if (present(dimensions)) policy%dimensions = dimensions
     end function
 
-    ! Rows and columns, of an array of that rank, as C numbers its units.
+    ! The unit in C's terms, for an array of that rank: Fortran's columns are C's rows, and have the same number.
+    ! In one dimension both are the items.
     pure integer function c_unit(unit, rank)
         integer, intent(in) :: unit, rank
         c_unit = unit
         if (rank == 1 .and. unit == nw_rows) c_unit = nw_columns
     end function
 
-    ! The policy for an array of that rank, as C sees it; good as long as `policy` lives.
+    ! The C structure of the policy, for an array of that rank; valid as long as `policy` exists.
     function c_policy_of(policy, rank) result(c)
         type(nw_policy), intent(in), target :: policy
         integer, intent(in) :: rank
@@ -251,7 +252,7 @@ contains
         end do
     end function
 
-    ! The rank that the library knows an array by, and its extents in Fortran's order; 0 if it knows none.
+    ! The rank of an array of the library, and its extents in Fortran's order; 0 if it is no array of the library.
     integer function known_rank(data, extents)
         type(c_ptr), intent(in) :: data
         integer(int64), intent(out), optional :: extents(4)
@@ -277,7 +278,7 @@ contains
         status = c_forget(c_loc(array))
     end function
 
-    ! Columns `first` to `first + count - 1` to a node, for once.
+    ! Moves columns `first` to `first + count - 1` to a node once; the array's policy stays.
     integer function nw_migrate_columns(array, node, count, first) result(status)
         type(*), intent(inout), target :: array(..)
         integer, intent(in) :: node, count, first
@@ -304,7 +305,8 @@ contains
         end if
     end function
 
-    ! Whether indices of a dimension are not all there, with the message set; not for a foreign array.
+    ! Whether some of the indices do not exist in the dimension; if so, sets the message. False for memory that is
+    ! no array of the library, which C refuses.
     logical function outside(word, rank, extents, dimension, count, first)
         character(len=*), intent(in) :: word
         integer, intent(in) :: rank, dimension, count, first
@@ -327,13 +329,13 @@ contains
         call c_fail(nw_invalid, line)
     end function
 
-    ! C counts without signs: what is negative here must be too large there.
+    ! C's counts are unsigned: a negative number becomes one that is too large, which C refuses.
     pure integer(c_size_t) function unsigned(count)
         integer, intent(in) :: count
         unsigned = merge(int(count, c_size_t), huge(1_c_size_t), count >= 0)
     end function
 
-    ! Equal contiguous parts over the nodes; without a list over all.
+    ! Moves equal contiguous parts to the nodes; without a list, to all nodes.
     integer function nw_scatter(array, nodes) result(status)
         type(*), intent(inout), target :: array(..)
         integer(c_int), intent(in), optional, target, contiguous :: nodes(:)
@@ -357,7 +359,7 @@ contains
 
     ! ---- Distributions --------------------------------------------------------------------------------------
 
-    ! status is negative, and the distribution none, where the policy does not fit the array.
+    ! If the policy does not fit the array, the status is negative and there is no distribution.
     integer function nw_describe(distr, array, policy) result(status)
         type(nw_distr), intent(inout) :: distr
         type(*), intent(inout), target :: array(..)
@@ -401,14 +403,14 @@ contains
         node = c_distr_item_node(distr%pointer, item)
     end function
 
-    ! The node of a page of the array, from 1.
+    ! The node of a page of the array; pages count from 1.
     integer function nw_page_owner(distr, page) result(node)
         type(nw_distr), intent(in) :: distr
         integer(int64), intent(in) :: page
         node = c_distr_page_node(distr%pointer, page - 1)
     end function
 
-    ! How a dimension, whose indices begin at `lower` (1), is cut.
+    ! How a dimension is cut. Its indices begin at `lower`, by default 1.
     function nw_distr_cuts(distr, dimension, lower) result(cuts)
         type(nw_distr), intent(in) :: distr
         integer, intent(in) :: dimension
@@ -438,7 +440,7 @@ contains
         if (c_cpus(cpus, size(cpus)) /= size(cpus)) cpus = -1
     end function
 
-    ! The node of each page as it is now; -1: not touched. Of size 0 if there is no such array.
+    ! The present node of each page; -1: not touched. Of size 0 if there is no such array.
     function nw_page_nodes(array) result(nodes)
         type(*), intent(in), target :: array(..)
         integer(c_int), allocatable :: nodes(:)

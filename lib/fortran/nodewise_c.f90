@@ -1,4 +1,4 @@
-! The library's C functions as Fortran sees them. Programs use the module `nodewise`.
+! Fortran interfaces of the library's C functions. Programs use the module `nodewise`.
 module nodewise_c
     use, intrinsic :: iso_c_binding
     implicit none
@@ -29,14 +29,14 @@ module nodewise_c
         integer(c_long) :: begin, end
     end type
 
-    ! Indices `begin` to `end - 1` in `parts` parts. Indices are the program's own: from 1, or from
-    ! whatever its loop begins with.
+    ! Indices `begin` to `end - 1`, in `parts` parts. Indices are those of the program: they begin at 1, or where its
+    ! loop begins.
     type, bind(c) :: nw_cuts
         integer(c_long) :: begin = 1, end = 1
         integer(c_int) :: parts = 1
     end type
 
-    ! What a thread does of one part of a block-exclusive sweep.
+    ! A thread's share of one part of a block-exclusive sweep.
     type, bind(c) :: nw_exclusive
         integer(c_long) :: begin, end, from, to
         type(nw_cuts) :: cuts
@@ -234,7 +234,7 @@ module nodewise_c
     integer(c_int), parameter :: c_invalid = -1
 
 contains
-    ! A message in Fortran's words.
+    ! Sets the library's message, in Fortran's terms.
     subroutine c_fail(status, line)
         integer(c_int), intent(in) :: status
         character(len=*), intent(in) :: line

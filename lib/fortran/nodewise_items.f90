@@ -1,8 +1,8 @@
-! What arrays of all types and ranks share: memory for items, given back, and the nearest copy. Programs use the
-! module `nodewise`.
+! What arrays of all types and ranks share: allocating and freeing memory, and finding the nearest copy. Programs use
+! the module `nodewise`.
 !
-! Fortran's first dimension lies closest in memory, C's last one: extents are handed over reversed, here
-! and in nodewise_adopt.f90.in.
+! The index that varies fastest in memory is Fortran's first and C's last one, so extents are passed in reverse order,
+! here and in nodewise_adopt.f90.in.
 module nodewise_items
     use, intrinsic :: iso_c_binding
     use, intrinsic :: iso_fortran_env, only: int64
@@ -30,8 +30,8 @@ contains
         released = freed == 0
     end function
 
-    ! The copy nearest to the caller, for a pointer of that rank and item; null with a message if it is unlike
-    ! the array.
+    ! The copy nearest to the caller, for a pointer of that rank and item size; null, with a message, if these differ
+    ! from the array's.
     function nearest_items(a, rank_of_a, rank_of_copy, bytes) result(data)
         type(c_ptr), intent(in) :: a
         integer, intent(in) :: rank_of_a, rank_of_copy

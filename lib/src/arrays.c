@@ -1,4 +1,4 @@
-/* Arrays and the registry that knows them by their data and by their table of rows. */
+/* Arrays, and the registry that finds them by their data and by their table of rows. */
 #include "kernel.h"
 #include "library.h"
 
@@ -16,7 +16,7 @@ typedef struct key {
     nw_array *array;
 } key;
 
-/* An array in the registry: both of its names. */
+/* An array in the registry, with both of its keys. */
 typedef struct member {
     nw_array array; /* first */
     key data, table;
@@ -26,12 +26,13 @@ static pthread_rwlock_t lock = PTHREAD_RWLOCK_INITIALIZER;
 static void *registry;
 static uint64_t serials;
 
-/* A child must not inherit a lock that a thread it does not have holds. */
+/* A forked child must not inherit a lock that is held by a thread which does not exist in the child. */
 static void before_fork(void) { pthread_rwlock_wrlock(&lock); }
 static void after_fork(void) { pthread_rwlock_unlock(&lock); }
-/* There, who waited for it does not exist either: unlocking would hand it to them. */
+/* In the child. Threads that waited for the lock do not exist there, and unlocking it would pass it to one of them. */
 static void renewed(void) { lock = (pthread_rwlock_t)PTHREAD_RWLOCK_INITIALIZER; }
-/* Early, as that of threads.c: MAI takes its lock before these, at a fork too. */
+/* Registered early, as in threads.c. Handlers before a fork run in reverse order of registration, so that MAI's lock is
+ * taken before these, as everywhere else. */
 __attribute__((constructor(101))) static void survive_forks(void) { pthread_atfork(before_fork, after_fork, renewed); }
 
 static int by_pointer(const void *a, const void *b) {
@@ -68,7 +69,7 @@ static void discard(nw_array *array) {
     free(array);
 }
 
-/* Known from now on by a pointer to new memory. An array found there is one whose memory is gone. */
+/* Adds a key that points to new memory. If another array has the same key, its memory does not exist any more. */
 static int register_key(key *name) {
     nw_array *stale = found(name->pointer);
     if (stale && stale != name->array) {
@@ -105,9 +106,8 @@ static int same_shape(const nw_shape *a, const nw_shape *b) {
            memcmp(a->extents, b->extents, sizeof a->extents) == 0;
 }
 
-/* NW_OK for memory that is no array yet, or is this one by adoption. Whether an adopted array's memory
- * is new, under an address that was freed and never forgotten, cannot be seen: what was promised of the
- * old one holds. */
+/* NW_OK for memory that is not an array yet, or was adopted with the same shape. In the latter case it cannot be
+ * known whether the memory was freed without nw_forget and allocated again; the earlier adoption then continues. */
 static int adoptable(const nw_shape *shape, const void *memory) {
     const nw_array *known = found(memory);
     const size_t *n = known ? known->shape.extents : NULL;
@@ -119,7 +119,7 @@ static int adoptable(const nw_shape *shape, const void *memory) {
                    memory, n[0], n[1], n[2], n[3], known->shape.item);
 }
 
-/* The array of new memory, or of adopted (`mapped` is 0) that may be one already. */
+/* Registers new memory, or adopted memory (`mapped` is 0), which may be registered already. */
 static int registered(const nw_shape *shape, char *data, size_t mapped) {
     member *made = calloc(1, sizeof *made);
     if (!made)
@@ -142,9 +142,8 @@ static int registered(const nw_shape *shape, char *data, size_t mapped) {
     return status;
 }
 
-/* Where a mapping's first page, huge or not, meets the first node in the kernel's own interleaving, over
- * as many as are a power of two. Only a wish: the address may be taken meanwhile, and placement does
- * without. */
+/* An address whose page, huge or not, the kernel's interleaving over a power of two of nodes puts on the first node.
+ * It is only a hint: the address may be taken meanwhile, and placement does not depend on it. */
 static void *good_address(size_t bytes) {
     const nw_machine *machine = nw_machine_now();
     size_t alignment = machine->page;
@@ -201,7 +200,7 @@ void *nw_alloc_4d(size_t nx, size_t ny, size_t nz, size_t nw, size_t item) {
     return nw_alloc(item, 4, extents);
 }
 
-/* Takes an array out of the registry, so that nobody finds it any more. */
+/* Takes an array out of the registry. */
 static int taken(void *pointer, int adopted, nw_array **array) {
     int status = NW_OK;
     pthread_rwlock_wrlock(&lock);
@@ -252,7 +251,7 @@ int nw_forget(void *pointer) {
     return NW_OK;
 }
 
-/* Pointers of one level to those of the next, the last to rows. */
+/* Each level of the table has pointers into the next level, the last one to rows. */
 static void fill_table(void **table, const nw_array *array) {
     const nw_shape *shape = &array->shape;
     size_t entries = 1;

@@ -1,4 +1,4 @@
-/* From policies to distributions: arguments checked, defaults filled in, the granule chosen. */
+/* Makes distributions from policies: checks arguments, fills in defaults, chooses the granule. */
 #include "kernel.h"
 #include "library.h"
 
@@ -39,7 +39,7 @@ static int none_of_ours(const nw_machine *machine, int node) {
                  names);
 }
 
-/* The list of the policy, or the nodes of this process; those of no weight are left out. */
+/* The list of the policy, or the nodes of this process. Nodes with weight 0 are left out. */
 static int take_nodes(nw_distr *distr, const nw_policy *policy) {
     const nw_machine *machine = nw_machine_now();
     int by_thread = policy->kind == NW_BIND_BLOCK || policy->kind == NW_BLOCK_EXCLUSIVE;
@@ -75,8 +75,8 @@ static int take_nodes(nw_distr *distr, const nw_policy *policy) {
     return 1;
 }
 
-/* A thread counts for the node it was or would be bound to; with a list or a number of threads of the
- * policy's own, thread t of T for node t * N / T of the list. */
+/* A thread belongs to the node that it was or would be bound to. If the policy has a list of nodes or a number of
+ * threads of its own, thread t of T belongs to node t * N / T of the list. */
 static int take_threads(nw_distr *distr, const nw_policy *policy) {
     int usual = nw_get_threads();
     if (policy->threads < 0 || policy->threads > NW_MOST_THREADS)
@@ -97,7 +97,7 @@ static int take_threads(nw_distr *distr, const nw_policy *policy) {
     return 1;
 }
 
-/* What is dealt. In one dimension rows and columns are items. */
+/* The unit in which the array is distributed. In one dimension, rows and columns are items. */
 static void take_unit(nw_distr *distr, nw_unit unit) {
     const nw_shape *shape = &distr->shape;
     size_t row = shape->items / shape->extents[0];
@@ -130,7 +130,7 @@ static int check_kind(const nw_distr *distr, const nw_policy *policy) {
     return 1;
 }
 
-/* Bytes of the shortest stretch of one node. */
+/* Bytes of the shortest contiguous part that belongs to one node. */
 static size_t shortest_part(const nw_distr *distr) {
     size_t unit = distr->unit_items * distr->shape.item, units = distr->block, parts = (size_t)distr->node_count;
     if (distr->single || distr->kind == NW_FIRST_TOUCH || distr->kind == NW_BIND_ALL)
@@ -154,7 +154,8 @@ static size_t shortest_part(const nw_distr *distr) {
     return __builtin_mul_overflow(units, unit, &bytes) ? SIZE_MAX : bytes;
 }
 
-/* Dealing pages, huge ones stay where each node gets its fair share of them. */
+/* Whether a distribution of pages can use huge pages, because each node then still gets a fair share of them. If so,
+ * the length of blocks is converted to huge pages. */
 static int deals_huge_pages(nw_distr *distr, size_t huge) {
     size_t pages = distr->shape.items * distr->shape.item / huge, share = (size_t)distr->node_count;
     if (distr->kind == NW_BIND_BLOCK || distr->kind == NW_BLOCKS)

@@ -1,4 +1,4 @@
-/* Majo and Gross's names: nodewise_distr.h. */
+/* The functions with Majo and Gross's names: nodewise_distr.h. */
 #include "nodewise_distr.h"
 
 #include "library.h"
@@ -34,7 +34,7 @@ static int block_fits(const nw_shape *shape, size_t block_size, size_t processor
     return 0;
 }
 
-/* A region without dimensions, as a matrix whose rows are a block a processor. */
+/* Treats an array of one dimension as a matrix; each of its rows has one block for each processor. */
 static int make_matrix(nw_shape *shape, size_t block_size, size_t processors) {
     size_t row;
     if (!block_size || __builtin_mul_overflow(block_size, processors, &row) || shape->items % row) {

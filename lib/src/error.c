@@ -1,4 +1,4 @@
-/* One line a thread: what its last call that failed had to say. */
+/* For each thread, the message of its last call that failed. */
 #include "kernel.h"
 #include "library.h"
 

@@ -14,8 +14,8 @@ static inline uint32_t nw_formula_skew(uint64_t block, uint32_t nodes) {
     return (uint32_t)((block % nodes + block / nodes % nodes) % nodes);
 }
 
-/* Cyclic over `prime` >= `nodes` virtual nodes; what falls on virtual nodes beyond the real ones is
- * dealt round-robin over these (MAI 2.1 and 3.1). */
+/* Cyclic over `prime` >= `nodes` virtual nodes; blocks of virtual nodes beyond the real ones go to the real
+ * ones in turn (MAI 2.1 and 3.1). */
 static inline uint32_t nw_formula_prime(uint64_t block, uint32_t prime, uint32_t nodes) {
     uint64_t at = block % prime;
     return (uint32_t)(at < nodes ? at : (block / prime * (prime - nodes) + at - nodes) % nodes);
@@ -35,8 +35,8 @@ static inline uint32_t nw_formula_random(uint64_t block, uint64_t seed, uint32_t
     return (uint32_t)(hash * nodes >> 64);
 }
 
-/* Of n units cut into parts as schedule(static) cuts them, the first n mod parts being one longer,
- * the part that holds a unit < n. */
+/* The part that holds a unit < n, if n units are divided into parts as by schedule(static): the first n mod parts
+ * are one unit longer. */
 static inline uint32_t nw_formula_static(uint64_t unit, uint64_t n, uint32_t parts) {
     uint64_t each = n / parts, more = n % parts, longer = more * (each + 1);
     return (uint32_t)(unit < longer ? unit / (each + 1) : more + (unit - longer) / each);

@@ -70,7 +70,7 @@ int nw_kernel_huge(void *start, size_t bytes, int wanted) {
     return result(madvise(start, bytes, wanted ? MADV_HUGEPAGE : MADV_NOHUGEPAGE));
 }
 
-/* Advice about a part of a huge page splits it. This advice does nothing else worth mentioning. */
+/* Advice for a part of a huge page splits it. MADV_COLD has no other effect that matters here. */
 void nw_kernel_split(void *huge_page, size_t page) { result(madvise(huge_page, page, MADV_COLD)); }
 
 int nw_kernel_resident(void *start, size_t bytes, unsigned char *resident) {

@@ -1,4 +1,4 @@
-/* The few system calls that placement needs, raw, counted; results are 0 or -errno. */
+/* The system calls that placement needs, made directly and counted. They return 0 or -errno. */
 #ifndef NODEWISE_KERNEL_H
 #define NODEWISE_KERNEL_H
 
@@ -20,13 +20,15 @@ static inline int nw_mask_has(const nw_mask *mask, int node) {
     return node >= 0 && node < NW_MASK_NODES && mask->words[node / 64] >> (node % 64) & 1;
 }
 
-/* For what will be touched in a range: the kernel's own policy, one node, in turn, any of several. */
+/* Set the policy for pages of a range that are not touched yet: the kernel's default, prefer one node, interleave,
+ * prefer any of several nodes. */
 int nw_kernel_default(void *start, size_t bytes);
 int nw_kernel_prefer(void *start, size_t bytes, int node);
 int nw_kernel_interleave(void *start, size_t bytes, const nw_mask *nodes);
 int nw_kernel_prefer_many(void *start, size_t bytes, const nw_mask *nodes);
 
-/* Saves the thread's own policy and prefers a node from now on; the other restores it. */
+/* nw_kernel_thread_prefers saves the calling thread's policy, once, and makes it prefer a node;
+ * nw_kernel_thread_as_before restores the policy. */
 typedef struct nw_kernel_policy {
     int mode, saved;
     nw_mask nodes;
@@ -36,11 +38,11 @@ void nw_kernel_thread_as_before(const nw_kernel_policy *before);
 
 /* Touches all of a range for writing without changing it. */
 int nw_kernel_populate(void *start, size_t bytes);
-/* Huge pages given up, or back; those that a range has, split. */
+/* Permits huge pages in a range (`wanted`) or forbids them; splits a huge page. */
 int nw_kernel_huge(void *start, size_t bytes, int wanted);
 void nw_kernel_split(void *huge_page, size_t page);
 
-/* One byte a page: whether it is in memory. */
+/* Stores a byte for each page; bit 0 says whether it is in memory. */
 int nw_kernel_resident(void *start, size_t bytes, unsigned char *resident);
 /* Moves pages to nodes, or (nodes null) asks for theirs: `status` gets a node or -errno for each. */
 int nw_kernel_move(size_t count, void **pages, const int *nodes, int *status);

@@ -30,7 +30,7 @@ static void add(bits *set, int bit) {
 }
 
 static nw_machine machine;
-static bits affinity; /* as the library found it: threads are bound later, and that is no limit */
+static bits affinity; /* when the library was loaded: binding threads later does not restrict it */
 
 __attribute__((constructor)) static void note_affinity(void) {
     int before = errno;
@@ -78,7 +78,7 @@ static int count_of(const bits *set) {
     return count;
 }
 
-/* The line of /proc/self/status is there whatever a sandbox forbids. */
+/* Read from /proc/self/status, which is available even if a sandbox forbids the system calls of placement. */
 static bits allowed_nodes(char *text) {
     const char *line = strstr(text_of(text, LINE, "/proc/self/status"), "Mems_allowed_list:");
     return list_of(line ? line + strcspn(line, "0123456789\n") : "");
@@ -126,7 +126,7 @@ static void read_cpu_nodes(char *text) {
     }
 }
 
-/* How many usable hardware threads of its core come before a CPU. */
+/* The number of usable hardware threads of the same core with lower CPU numbers. */
 static int sibling_rank(char *text, int cpu) {
     bits siblings = list_of(text_of(text, LINE, SYS "/cpu/cpu%d/topology/thread_siblings_list", cpu));
     int rank = 0;
@@ -179,7 +179,7 @@ static void read_pages(char *text) {
     machine.huge_always &= machine.huge > 0;
 }
 
-/* Nodes with CPUs and memory; where the two lie apart, all with memory. */
+/* Nodes with CPUs and memory; if no node has both, all nodes with memory. */
 static void find_processors(void) {
     machine.processors = calloc((size_t)machine.node_count + 1, sizeof(int));
     for (int i = 0; machine.processors && i < machine.node_count; i++)
@@ -194,7 +194,8 @@ static void find_processors(void) {
         machine.processor_count = machine.node_count;
 }
 
-/* The kernel's distances from a node, to online nodes in their order. */
+/* The index of the processor that is nearest to a node, by the kernel's distances. The kernel lists the distances to
+ * online nodes, in ascending order of the nodes. */
 static int nearest_to(char *text, const bits *online, int node) {
     int best = 0, least = INT_MAX, to = 0;
     for (int i = 0; i < machine.processor_count; i++)
@@ -225,8 +226,8 @@ static void find_nearest(char *text) {
         machine.nearest[node] = nearest_to(text, &online, node);
 }
 
-/* NODEWISE_PRETEND=4x2: four nodes of two CPUs, numbered node by node. Anything else is said where it
- * cannot be missed: the program would run on another machine than was meant. */
+/* NODEWISE_PRETEND=4x2: four nodes of two CPUs, numbered node by node. Any other form is reported on standard error,
+ * since the program would otherwise run unnoticed on another machine than was meant. */
 static int pretend(void) {
     const char *text = getenv("NODEWISE_PRETEND");
     char of_nodes[5], of_cpus[5];
@@ -260,7 +261,7 @@ static int pretend(void) {
     return 1;
 }
 
-/* Without memory for this little there is one node and one CPU. */
+/* If there was no memory for these lists, the machine has one node and one CPU. */
 static void lacking(void) {
     static int zero[1], zeros[1];
     if (machine.nodes && machine.cpus && machine.cpu_nodes && machine.processors)

@@ -14,8 +14,8 @@ static unsigned long *numbers(const int *items, int count) {
     return copy;
 }
 
-/* A wrong file leaves its message and its status, and all that may be used is used. The message is
- * printed too: programs of the paper's time ask for no status. */
+/* If the file is wrong, its message and status are kept, and all that this process may use is used. The message is
+ * also printed, since programs written for the original MAI do not ask for a status. */
 static int start(mai_state *s, const char *filename) {
     int status = mai_config_read(&s->config, filename), fatal = 0;
     if (status < 0 && filename) {

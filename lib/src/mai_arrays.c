@@ -43,7 +43,7 @@ static int check(const char *function, int dimensions, const int *sizes, size_t 
     return NW_OK;
 }
 
-/* Into the list; the array is freed where that fails. */
+/* Adds an array to the list; frees it if that fails. */
 static int keep(mai_state *s, char *data, mai_array **array) {
     const nw_array *made = nw_array_of(data);
     void *index = nw_index(data);
@@ -96,7 +96,8 @@ static void drop(mai_state *s, mai_array *array) {
     *array = s->arrays[--s->array_count];
 }
 
-/* By either name; those that were freed behind our back are dropped when they are met. */
+/* Finds an array by its data or its index. An array that was freed by functions of nodewise.h is dropped from the list
+ * when it is found. */
 static mai_array *array_of(mai_state *s, const void *p) {
     for (size_t i = s->array_count; p && i-- > 0;) {
         if (s->arrays[i].data != p && s->arrays[i].index != p)
@@ -132,18 +133,18 @@ void mai_arrays_free(mai_state *s) {
     free(s->arrays);
 }
 
-/* ---- What places -------------------------------------------------------------------------------- */
+/* ---- Placement ---------------------------------------------------------------------------------- */
 
-/* Calls are made by one function, so that all count what they move. */
+/* A call that places or moves pages. All are carried out by `run`, which counts the pages that moved. */
 typedef struct deal {
     nw_policy policy;
-    int to_threads;    /* the list is a node a thread */
+    int to_threads;    /* the policy's list has a node for each thread */
     enum { PLACE, MIGRATE, SCATTER, GATHER } what;
-    unsigned long node; /* or how many */
+    unsigned long node; /* SCATTER: the number of nodes */
     int count, first;
 } deal;
 
-/* The node of each thread's CPU; one that is not configured has its share of the nodes in order. */
+/* The node of each thread's CPU; if that is not configured, thread t of T gets node t * N / T of those that are. */
 static int *thread_nodes(const mai_config *config) {
     int *nodes = malloc(sizeof *nodes * (size_t)config->threads);
     for (int thread = 0; nodes && thread < config->threads; thread++) {
@@ -158,7 +159,7 @@ static int *thread_nodes(const mai_config *config) {
 static int place(const mai_config *config, mai_array *array, nw_policy policy, int to_threads) {
     policy.nodes = config->nodes;
     policy.node_count = config->node_count;
-    policy.seed = array->serial; /* random: a program's arrays differ, its runs do not */
+    policy.seed = array->serial; /* random policies differ between arrays, but not between runs */
     if (!to_threads)
         return nw_place(array->data, policy);
     int *nodes = thread_nodes(config);
@@ -207,7 +208,7 @@ static void run(const char *function, void *p, deal d) {
     mai_leave(status);
 }
 
-/* Blocks of `block` units; a count that is not positive is refused. */
+/* Places an array in blocks of `block` units; refuses a `block` that is not positive, and a negative `prime`. */
 static void deal_blocks(const char *function, void *p, nw_policy policy, int block, int prime) {
     mai_state *s = block < 1 || prime < 0 ? mai_enter(function) : NULL;
     if (s) {

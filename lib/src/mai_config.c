@@ -10,7 +10,7 @@
 #define MOST_THREADS 65536
 enum { LINE_BYTES = 65536 };
 
-/* A word of the file: what it sets, and what its numbers may be. */
+/* The numbers that a keyword of the file sets. */
 typedef struct list {
     int given, count, *items;
 } list;
@@ -21,7 +21,7 @@ typedef struct reader {
     list nodes, cpus, threads;
 } reader;
 
-/* ---- What may be named -------------------------------------------------------------------------- */
+/* ---- Numbers ------------------------------------------------------------------------------------ */
 
 static int contains(const int *items, int count, int item) {
     for (int i = 0; i < count; i++)
@@ -69,7 +69,7 @@ static int accept(reader *r, list *numbers, const char *word, long number) {
 
 /* ---- Lines -------------------------------------------------------------------------------------- */
 
-/* A number at `*text`, which is moved behind it. Negative where there is none that an int holds. */
+/* Reads a number at `*text`, and moves `*text` behind it. Negative if there is none that fits an int. */
 static long number_at(char **text) {
     if (**text < '0' || **text > '9')
         return -1;
@@ -122,8 +122,8 @@ static int read_line(reader *r, char *text) {
     return read_list(r, numbers, text, rest);
 }
 
-/* The next line, without its end, if there is one; NW_INVALID if it has more than `room` bytes. A
- * device may never end one. */
+/* Reads the next line, without its end. Returns 1, 0 at the end of the file, or NW_INVALID if the line has more than
+ * `room` bytes: a line of a device may never end. */
 static int next_line(const reader *r, FILE *file, char *line, size_t room) {
     size_t length = 0;
     int byte;
@@ -155,7 +155,7 @@ static int read_file(reader *r) {
     return status;
 }
 
-/* ---- What follows from it ----------------------------------------------------------------------- */
+/* ---- What the file leaves open ------------------------------------------------------------------ */
 
 /* CPUs of a list on a node. */
 static int cpus_on(const list *cpus, int node) {
@@ -165,7 +165,7 @@ static int cpus_on(const list *cpus, int node) {
     return count;
 }
 
-/* CPUs that are not named: those of the named nodes, in nw_cpus' order, or all if these have none. */
+/* The CPUs, if the file names none: those of the named nodes, in nw_cpus' order, or all if these have none. */
 static int complete_cpus(reader *r, const nw_machine *machine) {
     for (int i = 0; i < machine->cpu_count; i++)
         if (!r->nodes.given || contains(r->nodes.items, r->nodes.count, nw_cpu_node(machine->cpus[i])))
@@ -174,7 +174,7 @@ static int complete_cpus(reader *r, const nw_machine *machine) {
     return r->cpus.count ? NW_OK : copy(&r->cpus, machine->cpus, machine->cpu_count);
 }
 
-/* Nodes that are not named: those of the named CPUs, ascending, or all if these have no memory. */
+/* The nodes, if the file names none: those of the named CPUs, ascending, or all if these have no memory. */
 static int complete_nodes(reader *r, const nw_machine *machine) {
     for (int i = 0; i < machine->node_count; i++) {
         int used = !r->cpus.given || cpus_on(&r->cpus, machine->nodes[i]);
@@ -193,7 +193,7 @@ static int nodes_of(const list *cpus, list *nodes) {
     return NW_OK;
 }
 
-/* A thread's CPU where none are listed: threads in order fill the nodes evenly, as nw_bind_thread. */
+/* A thread's CPU if the file lists none: threads are distributed evenly over the nodes, as by nw_bind_thread. */
 static int even_cpu(const list *cpus, const list *nodes, long thread, long threads) {
     if (!nodes->count)
         return cpus->items[thread % cpus->count];
@@ -220,7 +220,7 @@ static int assign_cpus(const reader *r, int threads, int **thread_cpus) {
     return NW_OK;
 }
 
-/* OMP_NUM_THREADS goes before the number of CPUs, as without a file. */
+/* OMP_NUM_THREADS takes precedence over the number of CPUs, as without a file. */
 static int default_threads(const reader *r) {
     return (r->cpus.given || r->nodes.given) && !getenv("OMP_NUM_THREADS") ? r->cpus.count : nw_get_threads();
 }

@@ -7,7 +7,7 @@ static mai_state state;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static _Thread_local int last_status;
 
-/* A child must not inherit a lock that a thread it does not have holds. */
+/* A forked child must not inherit a lock that is held by a thread which does not exist in the child. */
 static void before_fork(void) { pthread_mutex_lock(&lock); }
 static void after_fork(void) { pthread_mutex_unlock(&lock); }
 __attribute__((constructor)) static void survive_forks(void) { pthread_atfork(before_fork, after_fork, after_fork); }

@@ -1,4 +1,4 @@
-/* MAI's statistics of pages, counted by looking before and after. */
+/* MAI's statistics of pages, obtained by comparing the pages' nodes before and after a call. */
 #include "kernel.h"
 #include "mai_state.h"
 
@@ -57,7 +57,7 @@ double mai_get_time_pmigration(void) {
     return seconds;
 }
 
-/* Of the page that holds an address; -1 if no array of MAI does. */
+/* How often the page of an address has moved; -1 if it is in no array of MAI. */
 static long moves_of(const mai_state *s, uintptr_t address) {
     size_t page = nw_page_bytes();
     for (size_t i = 0; i < s->array_count; i++) {

@@ -16,7 +16,7 @@ static mai_thread *record_of(mai_state *s, pid_t tid) {
     return &s->threads[s->thread_count++];
 }
 
-/* Moves one thread and counts it; `number` -1: it keeps the one it has. */
+/* Moves a thread and counts the move. `number` -1: the thread keeps its number. */
 static int move(mai_state *s, pid_t tid, int cpu, int number) {
     mai_thread *record = record_of(s, tid);
     if (!record)
@@ -49,20 +49,19 @@ static int bind_self(const char *function, int id) {
 void bind_thread_posix(int id) { bind_self("bind_thread_posix", id); }
 void bind_thread_omp(int id) { bind_self("bind_thread_omp", id); }
 
-/* More threads than configured begin again at the first's CPU. */
+/* If there are more threads than configured, CPUs are used again from the first one on. */
 void bind_threads(void) {
     mai_state *s = mai_enter("bind_threads");
     if (!s)
         return;
     nw_task *list;
-    int count = nw_tasks(&list), worst = count < 0 ? count : NW_OK;
+    int count, worst = nw_tasks(&list, &count);
     for (int i = 0; i < count; i++) {
         int status = move(s, list[i].tid, s->config.thread_cpus[i % s->config.threads], i);
         if (status != NW_OK && nw_running_on(list[i].tid) >= 0) /* else it has ended */
             worst = status;
     }
-    if (count >= 0)
-        free(list);
+    free(list);
     mai_leave(worst);
 }
 
@@ -79,7 +78,7 @@ void mai_migrate_thread(pid_t id, unsigned long cpu) {
 
 /* ---- Statistics --------------------------------------------------------------------------------- */
 
-/* As bound, else the place in the order of start. */
+/* The number with which a thread was bound, otherwise its position in the order of start. */
 static int number_of(const mai_state *s, pid_t tid, int place) {
     for (size_t i = 0; i < s->thread_count; i++)
         if (s->threads[i].tid == tid && s->threads[i].number >= 0)
@@ -92,16 +91,15 @@ void mai_print_threadcpus(void) {
     if (!s)
         return;
     nw_task *list;
-    int count = nw_tasks(&list);
+    int count, status = nw_tasks(&list, &count);
     for (int i = 0; i < count; i++) {
         int cpu = nw_running_on(list[i].tid);
         if (cpu >= 0)
             printf("thread %d: tid %d, cpu %d, node %d\n", number_of(s, list[i].tid, i), (int)list[i].tid, cpu,
                    nw_cpu_node(cpu));
     }
-    if (count >= 0)
-        free(list);
-    mai_leave(count < 0 ? count : NW_OK);
+    free(list);
+    mai_leave(status);
 }
 
 /* Moves of the threads with this number; -1 if there never was one. */
@@ -123,8 +121,8 @@ static long moves_of(const mai_state *s, const nw_task *list, int count, unsigne
 
 static long moves_of_all(const mai_state *s, const unsigned *threads, int size) {
     nw_task *list;
-    int count = nw_tasks(&list);
-    long sum = count < 0 ? count : 0;
+    int count, status = nw_tasks(&list, &count);
+    long sum = status == NW_NO_MEMORY ? status : 0; /* threads that were bound are known without a list */
     for (int i = 0; i < size && sum >= 0; i++) {
         long moves = moves_of(s, list, count, threads[i]);
         if (moves < 0)
@@ -132,8 +130,7 @@ static long moves_of_all(const mai_state *s, const unsigned *threads, int size) 
         else
             sum += moves;
     }
-    if (count >= 0)
-        free(list);
+    free(list);
     return sum;
 }
 

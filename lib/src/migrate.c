@@ -1,4 +1,4 @@
-/* Touched pages moved to where a distribution wants them, many a call. */
+/* Moves touched pages to the nodes of a distribution, many in each call. */
 #include "kernel.h"
 #include "library.h"
 
@@ -7,7 +7,7 @@
 #include <string.h>
 
 #define BATCH 16384 /* pages asked about or moved at once */
-#define TRIES 3     /* pages in use for a moment do not move; huge ones move as a whole */
+#define TRIES 3     /* pages that are in use at the moment of a call are not moved by it */
 
 typedef struct batch {
     void *pages[BATCH];
@@ -15,7 +15,7 @@ typedef struct batch {
     size_t count;
     uint64_t moved, touched;
     size_t elsewhere[NW_MASK_NODES]; /* by the node they are on */
-    nw_mask any; /* where the kernel may choose */
+    nw_mask any; /* with `many`: the nodes among which the kernel may choose */
     int many;
 } batch;
 
@@ -44,7 +44,7 @@ static int move_batch(batch *of) {
     for (int try = 0; try < TRIES && !error && of->count; try++) {
         size_t before = of->count;
         error = nw_kernel_move(of->count, of->pages, of->nodes, of->status);
-        /* What could not be moved is no failure of the call; which these are is asked anew. */
+        /* The call does not fail because of pages that could not be moved; it is asked again which these are. */
         if (error != -EPERM && error != -ENOSYS)
             error = keep_wrong(of);
         of->moved += before - of->count;
@@ -58,8 +58,8 @@ static int move_batch(batch *of) {
     return error;
 }
 
-/* Huge pages that are to lie on several nodes, split. They may be there where pages were touched before
- * they were placed. */
+/* Splits huge pages that should lie on several nodes. They can exist if pages were touched before they were
+ * placed. */
 static void split_huge(const nw_distr *distr, const nw_span *span, const unsigned char *resident) {
     const nw_machine *machine = nw_machine_now();
     size_t page = distr->page, huge = machine->huge, next;
@@ -76,7 +76,8 @@ static void split_huge(const nw_distr *distr, const nw_span *span, const unsigne
     }
 }
 
-/* Where the kernel may choose, pages that lie outside its choice are dealt in turn. */
+/* The node that a page is moved to. If the kernel may choose among several, pages on other nodes are moved to these in
+ * turn. */
 static int node_for(const nw_distr *distr, size_t granule, size_t *next) {
     int node = nw_distr_granule_node(distr, granule, next);
     if (distr->kind != NW_BIND_ALL || distr->single)

@@ -1,6 +1,6 @@
-/* What an OpenMP runtime took away before we came: with OMP_PROC_BIND or OMP_PLACES it binds the first
- * thread before main, and that thread's affinity no longer tells what the process may use. Its places do.
- * Nothing is linked for it: without a runtime in the program these names are null. */
+/* The CPUs of an OpenMP runtime's places. With OMP_PROC_BIND or OMP_PLACES the runtime binds the first thread before
+ * main, so that this thread's affinity no longer shows which CPUs the process may use; the places do. The functions
+ * are weak references, which are null in a program without an OpenMP runtime. */
 #include "library.h"
 
 #include <stdlib.h>

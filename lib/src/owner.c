@@ -1,5 +1,5 @@
-/* Whose a page, an item is: O(1) by the shared formulas, whatever the policy (a list of weights costs
- * the logarithm of its length). */
+/* The node that owns a page or an item: computed in O(1) by the shared formulas, whatever the policy; with weights, in
+ * the logarithm of their number. */
 #include "formulas.h"
 #include "kernel.h"
 #include "library.h"
@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* What one node owns, around a block or an item: its index in the list, and where that may end. */
+/* The node that owns a unit or an item, and the first unit or item after it that may have another owner. */
 typedef struct owner {
     int node;
     size_t end;
@@ -15,7 +15,7 @@ typedef struct owner {
 
 static size_t bytes_of(const nw_distr *distr) { return distr->shape.items * distr->shape.item; }
 
-/* The first of the cumulated weights beyond `at`. */
+/* The index of the first cumulative weight above `at`. */
 static int weighed(const nw_distr *distr, uint64_t at) {
     int low = 0, high = distr->node_count - 1;
     while (low < high) {
@@ -30,7 +30,7 @@ static int weighed(const nw_distr *distr, uint64_t at) {
 
 static uint64_t weight_of_all(const nw_distr *distr) { return distr->until[distr->node_count - 1]; }
 
-/* Where the part of node `part` ends among blocks dealt by weights. */
+/* The end, in blocks, of the contiguous part of the node with index `part`, by weights. */
 static size_t weighed_end(const nw_distr *distr, int part) {
     return (size_t)((unsigned __int128)distr->blocks * distr->until[part] / weight_of_all(distr));
 }
@@ -76,7 +76,7 @@ static owner owner_of_part(const nw_distr *distr, size_t block) {
                                            : nw_static_cut(distr->blocks, (size_t)distr->node_count, (size_t)part + 1)};
 }
 
-/* Of units first to first + count. */
+/* For NW_SOME_UNITS; `end` is a unit. */
 static owner owner_of_some(const nw_distr *distr, size_t unit) {
     if (unit < distr->first)
         return (owner){-1, distr->first};
@@ -118,12 +118,12 @@ static owner owner_of_coordinates(const nw_distr *distr, size_t item) {
     return (owner){distr->nodes[nw_formula_latin(coordinates, cut, (uint32_t)distr->node_count)], end};
 }
 
-/* The kernel chooses among several, or at all. */
+/* Whether the kernel chooses the node, among all or among several. */
 static int left_to_kernel(const nw_distr *distr) {
     return distr->kind == NW_FIRST_TOUCH || (distr->kind == NW_BIND_ALL && !distr->single);
 }
 
-/* The owner of an item where not pages are dealt; `end` is an item. */
+/* The owner of an item, if the array is not distributed in pages; `end` is an item. */
 static owner owner_of_item(const nw_distr *distr, size_t item) {
     if (left_to_kernel(distr))
         return (owner){-1, distr->shape.items};
@@ -143,7 +143,7 @@ size_t nw_distr_granules(const nw_distr *distr) {
     return (distr->head + bytes_of(distr) + distr->granule - 1) / distr->granule;
 }
 
-/* The byte, from the first of the data, that decides about a granule. */
+/* The byte that determines a granule's node, as an offset from the first byte of the data. */
 static size_t middle_byte(const nw_distr *distr, size_t granule) {
     size_t low = granule * distr->granule, high = low + distr->granule, end = distr->head + bytes_of(distr);
     if (low < distr->head)
@@ -166,7 +166,7 @@ int nw_distr_granule_node(const nw_distr *distr, size_t granule, size_t *next) {
     return found.node;
 }
 
-/* Of adopted memory, a page that holds other memory too. */
+/* Whether a page of adopted memory also holds other memory, and so stays where it is. */
 static int stays(const nw_distr *distr, size_t page) {
     size_t end = distr->head % distr->page + bytes_of(distr);
     return distr->adopted &&
@@ -196,7 +196,7 @@ int nw_distr_item_node(const nw_distr *distr, size_t item) {
     return owner_of_item(distr, item).node;
 }
 
-/* Nodes that are dealt to and get no page. Longer arrays are not looked at to their end. */
+/* The nodes of the distribution that get no page. None if the array has too many parts to look at all of them. */
 static nw_mask without_page(const nw_distr *distr) {
     enum { MOST = 1 << 18 };
     nw_mask left = {{0}};

@@ -1,5 +1,5 @@
-/* Policies enforced: what the kernel is told about memory to come, in as few calls as will do; what is
- * touched already is moved (migrate.c). */
+/* Enforces policies: sets the kernel's policies for pages that are not touched yet, in as few calls as possible.
+ * Touched pages are moved (migrate.c). */
 #include "kernel.h"
 #include "library.h"
 
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The kernel allows 65,530 mappings; half of them are the program's. */
+/* The kernel allows 65,530 mappings; half of them are left to the program. */
 #define CUTS_ALL 32000
 #define CUTS_ARRAY 8192
 #define WINDOW 32768 /* runs populated at once */
@@ -25,7 +25,7 @@ typedef struct run {
 typedef struct runs {
     const nw_distr *distr;
     nw_span span;
-    size_t granule, granules; /* next, and all */
+    size_t granule, granules; /* the next one, and their number */
 } runs;
 
 int nw_place_possible(void) {
@@ -61,7 +61,7 @@ static runs runs_of(const nw_array *array, const nw_distr *distr) {
     return (runs){distr, nw_array_span(array), 0, nw_distr_granules(distr)};
 }
 
-/* The next stretch of one node; 0 at the end. */
+/* Finds the next stretch of one node; 0 at the end. */
 static int next_run(runs *all, run *found) {
     const nw_distr *distr = all->distr;
     char *first = distr->data - distr->head, *end = all->span.start + all->span.bytes;
@@ -82,7 +82,7 @@ static int next_run(runs *all, run *found) {
     return 0;
 }
 
-/* How many runs, up to one more than `most`. */
+/* The number of runs; counting stops at one more than `most`. */
 static int count_runs(const nw_array *array, const nw_distr *distr, int most) {
     runs all = runs_of(array, distr);
     run each;
@@ -92,9 +92,9 @@ static int count_runs(const nw_array *array, const nw_distr *distr, int most) {
     return count;
 }
 
-/* The kernel deals pages itself, by their number and over ascending nodes; before Linux 6.7 it takes
- * the number's lower 32 bits, which is the same for powers of two only. Where adopted memory begins in
- * its mapping is not known here. */
+/* Whether the kernel's own interleaving yields this distribution. The kernel goes by page numbers, over ascending
+ * nodes. Before Linux 6.7 it uses only the lower 32 bits of a number, which yields the same for powers of two only.
+ * Adopted memory is excluded, since it is not known here where its mapping begins. */
 static int dealt_by_kernel(const nw_distr *distr) {
     size_t block = distr->block * (distr->unit == NW_PAGES ? distr->granule : distr->unit_items * distr->shape.item);
     if (distr->kind != NW_CYCLIC || distr->until || distr->unit == NW_COLUMNS || block != distr->granule ||
@@ -146,15 +146,15 @@ static int prefer_runs(nw_array *array, const nw_distr *distr) {
     return error;
 }
 
-/* One atomic access a page, which changes nothing whoever else writes there. */
+/* Touches each page by an atomic access, which changes nothing even if another thread writes there. */
 static void touch(const run *of, size_t page, const char *base, const unsigned char *resident) {
     for (char *at = of->start; at < of->start + of->bytes; at += page)
         if (!(resident[(size_t)(at - base) / page] & 1))
             __atomic_fetch_or(at, 0, __ATOMIC_RELAXED);
 }
 
-/* Touches pages of runs, those of one node after those of another, under the thread's own policy:
- * calls for each node, not for each run. */
+/* Touches the pages of runs, node by node, while the thread's policy prefers that node. So system calls are needed
+ * for each node, not for each run. */
 static int populate_window(const run *list, int count, const nw_distr *distr, const nw_span *span,
                            const unsigned char *resident) {
     nw_kernel_policy before = {0};
@@ -186,8 +186,9 @@ static int populate_runs(nw_array *array, const nw_distr *distr, const unsigned 
     return error;
 }
 
-/* Touching on the program's behalf must not take memory that it never asked for. Adopted memory may be
- * read-only: there the kernel touches, in turn over nodes, and pages are moved afterwards. */
+/* Touches all pages, unless that takes more than half of the free memory: the program itself might never touch them.
+ * Adopted memory may be read-only, so the kernel touches it, interleaved over the nodes, and pages are moved
+ * afterwards. */
 static int populate(nw_array *array, const nw_distr *distr, const unsigned char *resident) {
     nw_span span = nw_array_span(array);
     nw_mask nodes = mask_of(distr);
@@ -202,7 +203,7 @@ static int populate(nw_array *array, const nw_distr *distr, const unsigned char 
     return !error && distr->adopted ? nw_kernel_populate(span.start, span.bytes) : error;
 }
 
-/* Where there may be neither as many mappings nor as many pages: longer parts. */
+/* Places longer parts than wanted, if there can be neither enough mappings nor enough touched pages. */
 static int place_coarser(nw_array *array, const nw_distr *distr) {
     size_t granule = distr->granule;
     nw_distr coarse = *distr;
@@ -227,7 +228,7 @@ static int place_runs(nw_array *array, const nw_distr *distr, const unsigned cha
         error = prefer_runs(array, distr);
         if (error != -ENOMEM)
             return error ? refused(error) : nw_move_touched(array, distr);
-        nw_place_undone(array); /* too many mappings, whoever made them */
+        nw_place_undone(array); /* the process has too many mappings, including those of others */
         array->placed = 1;
     }
     error = populate(array, distr, resident);
@@ -236,7 +237,8 @@ static int place_runs(nw_array *array, const nw_distr *distr, const unsigned cha
     return error ? place_coarser(array, distr) : nw_move_touched(array, distr);
 }
 
-/* Huge pages where the distribution is made of them; the others are split by migrate.c. */
+/* Permits huge pages if they are the distribution's granule, otherwise forbids them. Existing ones are split by
+ * migrate.c. */
 static void choose_pages(nw_array *array, const nw_distr *distr) {
     const nw_machine *machine = nw_machine_now();
     nw_span span = nw_array_span(array);

@@ -1,4 +1,4 @@
-/* Where pages are, and what moving them took. */
+/* Where pages are, and statistics of moving them. */
 #include "kernel.h"
 #include "library.h"
 
@@ -41,7 +41,7 @@ void nw_get_statistics(nw_statistics *statistics) {
     statistics->calls = atomic_load(&calls);
 }
 
-/* A kernel that knows one node need not be asked which. */
+/* With only one node, it suffices to know whether a page is in memory. */
 static int resident_nodes(char *start, size_t count, int *nodes) {
     const nw_machine *machine = nw_machine_now();
     unsigned char resident[BATCH];
@@ -51,7 +51,7 @@ static int resident_nodes(char *start, size_t count, int *nodes) {
     return error;
 }
 
-/* Up to BATCH pages. */
+/* Asks for the nodes of up to BATCH pages. */
 static int ask(char *start, size_t count, int *nodes) {
     const nw_machine *machine = nw_machine_now();
     void *pages[BATCH];

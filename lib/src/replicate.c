@@ -1,4 +1,4 @@
-/* Copies of what is only read, one for each node that has CPUs. */
+/* Copies of arrays that are only read, one for each node that has CPUs. */
 #include "kernel.h"
 #include "library.h"
 
@@ -39,7 +39,7 @@ static int refused(nw_copies *copies, int error) {
     return nw_fail(NW_NO_MEMORY, "no memory for a copy on each node");
 }
 
-/* A full node hands pages to others. */
+/* Checks where the pages of the copies are: if a node is full, the kernel uses others. */
 static int verdict(const nw_copies *copies) {
     const nw_machine *machine = nw_machine_now();
     size_t pages = copies->bytes / machine->page, wrong = 0;

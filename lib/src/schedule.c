@@ -1,4 +1,4 @@
-/* What schedules ask of the machine and of distributions. */
+/* What schedules need to know of the machine and of distributions. */
 #include "nodewise_schedule.h"
 
 #include "library.h"

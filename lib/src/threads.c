@@ -1,6 +1,6 @@
-/* Threads and the CPUs they run on. Thread t of T belongs to the node of index t * N / T among the N
- * that have CPUs, and there to the next CPU in nw_cpus' order: cores first, then their other hardware
- * threads, then round again. */
+/* Threads and the CPUs that they run on. Thread t of T belongs to the node of index t * N / T among the N that have
+ * CPUs, and within that node to the next CPU in nw_cpus' order: one per core first, then the cores' other hardware
+ * threads, then from the beginning again. */
 #include <dirent.h>
 #include <errno.h>
 #include <pthread.h>
@@ -15,7 +15,7 @@
 #include "nodewise_schedule.h"
 #include "threads.h"
 
-/* What has been bound, by thread number; guarded by `lock`. */
+/* The threads that have been bound, by number; guarded by `lock`. */
 typedef struct binding {
     pid_t tid; /* 0: never bound */
     int cpu;
@@ -24,11 +24,11 @@ typedef struct binding {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static binding *bindings;
 static int binding_count;
-static atomic_int in_force; /* 0: not asked for yet */
+static atomic_int in_force; /* the number of threads; 0: not determined yet */
 
-/* A child must not inherit a lock that a thread it does not have holds, and is bound nowhere yet: its one
- * thread has a number of its own in the kernel. Early, so that MAI, which takes its lock before this
- * one, does so at a fork too. */
+/* A forked child must not inherit a lock that is held by a thread which does not exist in the child. Its bindings are
+ * cleared, since its only thread has another number in the kernel. The handlers are registered early: those before a
+ * fork run in reverse order of registration, so that MAI's lock is taken before this one, as everywhere else. */
 static void before_fork(void) { pthread_mutex_lock(&lock); }
 static void after_fork(void) { pthread_mutex_unlock(&lock); }
 static void renewed(void) {
@@ -69,10 +69,10 @@ static int node_index(int thread, int threads) {
     return (int)((long)thread * nw_machine_now()->processor_count / threads);
 }
 
-/* The first thread of so many that counts for a node of so many. */
+/* The first of `threads` threads that belongs to the node of index `node` of `nodes`. */
 static int first_thread(long node, long threads, long nodes) { return (int)((node * threads + nodes - 1) / nodes); }
 
-/* The CPU of thread t of T by the rule above. Where no node with memory has CPUs, all CPUs serve. */
+/* The CPU of thread t of T by the rule above. If no node with memory has CPUs, all CPUs are used. */
 static int cpu_by_rule(int thread, int threads) {
     const nw_machine *machine = nw_machine_now();
     int index = node_index(thread, threads), node = machine->processors[index], count = 0;
@@ -124,9 +124,9 @@ static long long task_field(pid_t tid, int field) {
 }
 
 enum { FLAGS = 9, STARTED = 22, LAST_CPU = 39 };
-enum { EXITING = 4 }; /* PF_EXITING: joined perhaps, and still in the list */
+enum { EXITING = 4 }; /* PF_EXITING: the thread may have been joined, but is still listed */
 
-/* When a thread started; -1 if it is gone or going. */
+/* When a thread started; -1 if it has ended or is ending. */
 static long long start_of(pid_t tid) {
     long long flags = task_field(tid, FLAGS);
     return flags < 0 || flags & EXITING ? -1 : task_field(tid, STARTED);
@@ -204,38 +204,42 @@ static int by_start(const void *left, const void *right) {
     return (a->tid > b->tid) - (a->tid < b->tid);
 }
 
-int nw_tasks(nw_task **list) {
+int nw_tasks(nw_task **list, int *count) {
     DIR *folder = opendir("/proc/self/task");
-    int count = 0, room = 0;
+    int room = 0;
     *list = NULL;
+    *count = 0;
     for (struct dirent *entry; folder && (entry = readdir(folder));) {
         pid_t tid = (pid_t)strtol(entry->d_name, NULL, 10);
         long long started = tid > 0 ? start_of(tid) : -1;
         if (started < 0)
             continue;
-        if (count == room) {
+        if (*count == room) {
             nw_task *more = realloc(*list, (size_t)(room = 2 * room + 16) * sizeof *more);
             if (!more) {
                 closedir(folder);
+                free(*list);
+                *list = NULL;
+                *count = 0;
                 return nw_fail(NW_NO_MEMORY, "no memory for a list of %d threads", room);
             }
             *list = more;
         }
-        (*list)[count++] = (nw_task){tid, started};
+        (*list)[(*count)++] = (nw_task){tid, started};
     }
     if (folder)
         closedir(folder);
-    if (!count)
-        return nw_fail(NW_NOT_DONE, "no thread bound: /proc/self/task cannot be read");
-    qsort(*list, (size_t)count, sizeof **list, by_start);
-    return count;
+    if (!*count)
+        return nw_fail(NW_NOT_DONE, "threads cannot be listed: /proc/self/task cannot be read");
+    qsort(*list, (size_t)*count, sizeof **list, by_start);
+    return NW_OK;
 }
 
 int nw_bind_threads(void) {
     if (pretending())
         return NW_NOT_DONE;
     nw_task *list;
-    int threads = nw_get_threads(), count = nw_tasks(&list), bound = 0, refused = 0;
+    int threads = nw_get_threads(), count, bound = 0, refused = 0, status = nw_tasks(&list, &count);
     for (int i = 0; i < count; i++) {
         int thread = i % threads, cpu = cpu_by_rule(thread, threads), error = move(list[i].tid, cpu);
         if (error == ESRCH)
@@ -247,10 +251,10 @@ int nw_bind_threads(void) {
         }
         bound++;
         if (i < threads && remember(thread, list[i].tid, cpu) != NW_OK)
-            count = NW_NO_MEMORY;
+            status = NW_NO_MEMORY;
     }
     free(list);
-    return count < 0 ? count : !refused ? NW_OK : bound ? NW_PARTLY : NW_NOT_DONE;
+    return status != NW_OK ? status : !refused ? NW_OK : bound ? NW_PARTLY : NW_NOT_DONE;
 }
 
 static int may_run_on(int cpu) {

@@ -1,4 +1,4 @@
-/* The process's threads, for those who bind and show them. */
+/* Lists the threads of the process, to be bound and shown. */
 #ifndef NODEWISE_THREADS_H
 #define NODEWISE_THREADS_H
 
@@ -9,9 +9,9 @@ typedef struct nw_task {
     long long started; /* clock ticks */
 } nw_task;
 
-/* In the order they were started, into memory to be freed; a negative status with a message if none
- * can be had. */
-int nw_tasks(nw_task **list);
+/* Lists the threads in the order in which they were started, in memory that the caller frees. Returns a
+ * status, with a message if it is not NW_OK; there are then no threads in the list. */
+int nw_tasks(nw_task **list, int *count);
 /* The CPU that a thread runs on, or last ran on; -1 if it is gone. */
 int nw_running_on(pid_t tid);
 

@@ -1,4 +1,4 @@
 #include "nodewise.h"
 
-/* The build says which: lib/CMakeLists.txt. */
+/* NW_VERSION is set by lib/CMakeLists.txt. */
 const char *nw_version(void) { return NW_VERSION; }

@@ -1,4 +1,4 @@
-/* Wrong arguments: the documented status or null, a line that says why, nothing changed, nothing lost. */
+/* Wrong arguments yield the documented status or null, and a line that says why; nothing is changed or lost. */
 #define _GNU_SOURCE
 #include "check.h"
 #include "nodewise.h"
@@ -89,7 +89,7 @@ static void adopted(void) {
     size_t extents[] = {100, 100}, pages = sizeof memory;
     CHECK(nw_adopt(memory, sizeof *memory, 2, extents) == NW_OK, "%s", nw_last_error());
     REFUSED(nw_free(memory), NW_INVALID);
-    /* Again, while it lives: the same array, or none. */
+    /* Adopted again before nw_forget: the same array, or an error. */
     double **table = nw_index(memory);
     nw_distr *distr = nw_describe(memory, nw_cyclic(NW_PAGES, 1));
     CHECK(nw_adopt(memory, sizeof *memory, 2, extents) == NW_OK, "%s", nw_last_error());
@@ -111,7 +111,7 @@ static void adopted(void) {
     REFUSED(nw_forget(array), NW_INVALID);
     REFUSED(nw_adopt(array, 8, 1, extents), NW_INVALID);
     CHECK(nw_free(array) == NW_OK, "%s", nw_last_error());
-    /* Memory that ends before its array, without a word. */
+    /* Memory that is unmapped without nw_forget. */
     char *gone = mmap(NULL, 1 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     size_t bytes = 1 << 20;
     memset(gone, 1, bytes);
@@ -120,7 +120,7 @@ static void adopted(void) {
     CHECK(nw_place(gone, nw_skew(NW_PAGES, 1)) != NW_OK, "placed what is gone");
     CHECK(nw_gather(gone, 0) != NW_OK, "moved what is gone");
     nw_forget(gone);
-    /* Or whose address nw_alloc gets. */
+    /* Likewise, where nw_alloc then gets the same address. */
     double *freed = nw_alloc_1d(bytes, sizeof *freed);
     munmap(freed, bytes * sizeof *freed);
     double *renewed = nw_alloc_1d(bytes, sizeof *freed);
@@ -160,7 +160,7 @@ static void policies(void) {
     WRONG();
     policy.weights = zero;
     WRONG();
-    policy.kind = (nw_kind)100; /* the library's own */
+    policy.kind = (nw_kind)100; /* NW_SOME_UNITS, which is internal */
     WRONG();
     policy.kind = (nw_kind)-1;
     WRONG();
@@ -221,7 +221,7 @@ static void described(nw_distr *distr, int status, const char *says) {
     nw_distr_free(distr);
 }
 
-/* What a policy comes to is said, where it is not what it looks like. */
+/* The status says where a policy has another effect than its arguments suggest. */
 static void outcomes(void) {
     int all[64], count = nw_nodes(all, 64);
     size_t items = nw_page_bytes() / sizeof(double);

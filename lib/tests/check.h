@@ -1,4 +1,4 @@
-/* Checks that say which law broke, and count. */
+/* Checks that are counted, and report what failed. */
 #ifndef CHECK_H
 #define CHECK_H
 
@@ -7,7 +7,7 @@
 
 static int check_passed, check_failed;
 
-/* Each place in the source that fails speaks once; repeated checks of one law count once. */
+/* Each CHECK in the source counts once and reports one failure at most, however often it is evaluated. */
 #define CHECK(holds, ...)                                             \
     do {                                                              \
         static int seen_, broken_;                                    \
@@ -29,7 +29,7 @@ static inline int check_end(void) {
     return check_failed || !check_passed;
 }
 
-/* Cases that are the same in every run. */
+/* Pseudo-random cases, the same in every run. */
 static inline uint64_t check_random(void) {
     static uint64_t state = 88172645463325252u;
     state ^= state << 13;

@@ -1,5 +1,5 @@
-/* Many threads allocate, place, describe, ask for and free arrays of their own, read one that all share,
- * and fork. Run under ThreadSanitizer too. */
+/* Several threads allocate, place, describe, query and free arrays of their own and read one that all share,
+ * while the process forks. Also run under ThreadSanitizer. */
 #define _GNU_SOURCE
 #include "check.h"
 #include "nodewise.h"
@@ -11,8 +11,8 @@
 
 #define THREADS 4
 
-/* ThreadSanitizer itself does not survive forks of many threads, nor do the locks of AddressSanitizer's
- * allocator. */
+/* ThreadSanitizer does not support forks of a process with several threads, nor do the locks of
+ * AddressSanitizer's allocator. */
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
 #define FORKS 0
 #else
@@ -39,7 +39,8 @@ static int one_round(unsigned long of) {
     fine = fine && nw_histogram(table, pages, 64, &untouched) == NW_OK;
     fine = fine && nw_place(array, nw_bind(NW_ROWS)) >= 0 && table[rows - 1][0] == (double)(rows - 1);
     fine = fine && nw_free(of % 2 ? (void *)array : (void *)table) == NW_OK;
-    /* Freed twice: the address may be another thread's array by now, so what is no array is asked for. */
+    /* Freeing what is no array fails. The array is not freed twice, since its address may be another thread's by
+     * now. */
     return fine && nw_free(&fine) == NW_NO_ARRAY && nw_last_error()[0];
 }
 

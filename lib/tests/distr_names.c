@@ -1,4 +1,5 @@
-/* Majo and Gross's names: what they describe is what nodewise.h describes, and misfits are refused. */
+/* The functions with Majo and Gross's names describe the same as those of nodewise.h, and refuse arguments that do not
+ * fit. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -7,7 +8,7 @@
 
 static int list[64];
 
-/* Node of each item as the definition has it: block after block. */
+/* The node of each item follows from the definition: blocks go to the nodes in turn. */
 static void block_cyclic(void) {
     enum { NX = 30, NY = 20 };
     double *m = nw_alloc_2d(NX, NY, sizeof *m);
@@ -29,7 +30,7 @@ static void block_cyclic(void) {
     nw_free(m);
 }
 
-/* Section 4.1: NX * NY / 2 is x-wise and NY / 2 is y-wise, here for as many as there are. */
+/* Section 4.1: a block of NX * NY / 2 items is x-wise, one of NY / 2 y-wise; here with all processors instead of 2. */
 static void the_papers_examples(void) {
     enum { SIDE = 24 };
     size_t processors = (size_t)nw_processors();
@@ -72,7 +73,7 @@ static void block_exclusive(void) {
     nw_free(m);
 }
 
-/* The same square from a region without dimensions, as the paper's programs have them. */
+/* The same square, from an array of one dimension as in the paper's programs. */
 static void a_flat_region(void) {
     size_t processors = (size_t)nw_processors(), ny = 6 * processors, nx = 5 * processors;
     double *flat = malloc(nx * ny * sizeof *flat), *m = nw_alloc_2d(nx, ny, sizeof *m);

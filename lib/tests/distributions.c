@@ -1,5 +1,5 @@
-/* Distributions against their definition, written down once more and slowly: items are dealt one after
- * the other, with counters instead of formulas; a page's owner is that of the item in its middle. */
+/* Compares distributions with a second, slow implementation of their definition: items are assigned one
+ * after the other, with counters instead of formulas; a page's owner is that of the item in its middle. */
 #define _GNU_SOURCE
 #include "check.h"
 #include "nodewise.h"
@@ -9,7 +9,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#define ROOM (96ul << 20) /* addresses without memory: describing touches none */
+#define ROOM (96ul << 20) /* addresses without memory, since describing an array does not touch it */
 #define LISTED 16
 
 typedef struct dealing {
@@ -24,7 +24,7 @@ typedef struct dealing {
 static char *room;
 static int nodes[LISTED], node_count;
 
-/* Sizes of `parts` parts of n, the first n mod parts one longer: part of each of n. */
+/* The part of each of n units, in `parts` parts, the first n mod parts of which are one unit longer. */
 static int *parts_of(size_t n, size_t parts) {
     int *part = malloc(n * sizeof *part);
     size_t at = 0;
@@ -153,7 +153,7 @@ static int *deal_exclusive(const dealing *of) {
     return node;
 }
 
-/* The node of each item, where items are dealt in some way. */
+/* The node of each item, if the array is not distributed in pages. */
 static int *deal_items(const dealing *of) {
     size_t row = of->items / of->extents[0], units = of->items, block = of->policy.block ? of->policy.block : 1;
     if (of->policy.kind == NW_BLOCK_EXCLUSIVE)
@@ -186,7 +186,7 @@ static const char *told(const dealing *of) {
     return text;
 }
 
-/* Bytes of the array within a granule, from the first of the data. */
+/* The array's bytes within a granule, as offsets from the first byte of the data. */
 static void part_of(const dealing *of, size_t granule, size_t bytes, size_t *low, size_t *high) {
     size_t head = (uintptr_t)of->data % bytes, end = head + of->items * of->item;
     *low = granule * bytes < head ? 0 : granule * bytes - head;
@@ -342,7 +342,7 @@ static void latin_square(void) {
     nw_free(array);
 }
 
-/* Terabytes are described at once: nothing is counted page by page. */
+/* Describing terabytes takes no time, since nothing is done page by page. */
 static void vast(void) {
     size_t extents[] = {1ul << 20, 1ul << 22};
     room = mmap(NULL, 1ul << 42, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);

@@ -1,4 +1,4 @@
-// The C++ face: ownership, views, exceptions and statuses, containers, ranges.
+// The C++ interface: ownership, views, exceptions and statuses, containers, ranges.
 #include "nodewise.hpp"
 
 #include "check.h"

@@ -254,8 +254,8 @@ contains
         end do
     end subroutine
 
-    ! Along the columns' direction, each column depends on the one before: parts of columns one after the
-    ! other, rows in parallel.
+    ! Each column depends on the one before, so parts of columns are computed one after the other, and rows in
+    ! parallel.
     subroutine a_matched_sweep_is_the_serial_one
         integer, parameter :: n = 43, m = 37
         real(real64), pointer :: u(:, :)

@@ -1,4 +1,4 @@
-/* Threads allocate, place, move, ask and free arrays of their own at the same time, and are bound. */
+/* Threads allocate, place, move, query and free arrays of their own at the same time, and are bound. */
 #include <pthread.h>
 
 #include "mai_check.h"

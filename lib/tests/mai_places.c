@@ -1,6 +1,6 @@
-/* Each policy and migration of MAI puts each page where a definition written out here says, in a fresh
- * array and in a touched one; the content stays; statistics count what moved. Runs on any machine;
- * on one node it is easily pleased. The argument is a configuration file. */
+/* Each policy and migration of MAI puts each page where a definition written out here says, in a new array
+ * and in a touched one; the content stays; statistics count what moved. Runs on any machine, but checks
+ * little on one with a single node. The argument is a configuration file. */
 #include <pthread.h>
 #include <sched.h>
 #include <stdlib.h>
@@ -13,7 +13,7 @@ static int own_cpu[4096], own_node[4096]; /* of each thread */
 static unsigned long *nodes;
 static size_t page;
 
-/* MAI's own list has it. */
+/* Whether the node is in MAI's list. */
 static int configured(int node) {
     for (int i = 0; i < node_count; i++)
         if ((unsigned long)node == nodes[i])
@@ -30,7 +30,7 @@ typedef struct shape {
 
 typedef enum unit { PAGES, ROWS, COLUMNS } unit;
 
-/* The item that holds the middle byte of a page, of as much of it as the array has. */
+/* The item that holds the middle byte of a page, or of the part of it that belongs to the array. */
 static size_t middle(const shape *s, size_t number) {
     size_t bytes = s->items * s->item, from = number * page, to = from + page < bytes ? from + page : bytes;
     return (from + to) / 2 / s->item;
@@ -50,7 +50,7 @@ static size_t unit_at(const shape *s, unit of, size_t number) {
     return of == PAGES ? number : of == ROWS ? at[0] : at[1];
 }
 
-/* Number of the thread that schedule(static) gives iteration `i` of `n`, found by dealing them out. */
+/* The number of the thread that gets iteration `i` of `n` by schedule(static), found by counting. */
 static int dealt_to(size_t i, size_t n, int among) {
     size_t end = 0;
     for (int t = 0;; t++) {
@@ -179,7 +179,7 @@ static void policies(shape s) {
         fill(bytes_of(fresh, &s), &s);
         compare("fresh", &calls[i], fresh, &s);
         mai_free_array(fresh);
-        calls[i].place(bytes); /* by its first item */
+        calls[i].place(bytes); /* the array is named by the address of its first item */
         ACCEPTED();
         compare("touched", &calls[i], touched, &s);
         CHECK(filled(bytes, &s), "%s changed the content", calls[i].name);
@@ -313,7 +313,7 @@ static char *printed(void (*print)(void)) {
 static unsigned long addresses[3];
 static void print_addresses(void) { mai_print_pagenodes(addresses, 3); }
 
-/* The count of each address is its page's own. */
+/* The count for an address is that of its page. */
 static void page_statistics(void) {
     shape s = shapes[0];
     void *a = allocate(&s);
@@ -344,8 +344,8 @@ static void page_statistics(void) {
 
 /* ---- Threads ------------------------------------------------------------------------------------ */
 
-/* Each number's CPU, and so its node, is found by taking its place. A thread of another node than the
- * configured ones counts for its share of these. */
+/* Finds the CPU of each thread number, and so its node, by binding the calling thread by that number. Where the node
+ * is not configured, the thread belongs to its share of those that are. */
 static void find_seats(void) {
     cpu_set_t all, mask;
     sched_getaffinity(0, sizeof all, &all);

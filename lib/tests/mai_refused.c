@@ -1,10 +1,10 @@
-/* Whatever is wrong leaves a status and a message, and does nothing; on any machine. */
+/* A wrong call sets a status and a message, and does nothing else. Runs on any machine. */
 #include <limits.h>
 #include <stdlib.h>
 
 #include "mai_check.h"
 
-/* Every function, where MAI is not started. */
+/* Every function, while MAI is not started. */
 static void not_started(const char *when) {
     unsigned long address = (unsigned long)&address;
     unsigned number = 0;
@@ -117,13 +117,13 @@ static void pointers(void) {
     nw_free(other);
 }
 
-/* What nw_free ended is no array of MAI's, whatever lies there now. */
+/* An array that was freed by nw_free is no array of MAI's any more, even if another one is at its address. */
 static void freed_behind_its_back(void) {
     enum { ITEMS = 1000000 };
     double **table = mai_alloc_2D(8, 1024, 8, DOUBLE), *old = mai_alloc_1D(ITEMS, 8, DOUBLE);
     unsigned long address = (unsigned long)old;
     nw_free(old);
-    double *now = nw_alloc_1d(ITEMS / 2, 8); /* in the same place, as a rule */
+    double *now = nw_alloc_1d(ITEMS / 2, 8); /* usually at the same address */
     mai_cyclic(old);
     REFUSED(NW_NO_ARRAY, "mai_cyclic: ");
     CHECK(mai_number_page_migration(&address, 1) == NW_NO_ARRAY, "its pages");
@@ -185,7 +185,7 @@ static void threads(void) {
     REFUSED(NW_INVALID, "CPU");
     mai_migrate_thread(-1, 0);
     REFUSED(NW_INVALID, "thread -1");
-    mai_migrate_thread(1, 0); /* init, or a parent: not ours */
+    mai_migrate_thread(1, 0); /* init or a parent, not a thread of this process */
     REFUSED(NW_INVALID, "thread 1 ");
     CHECK(mai_number_thread_migration(numbers, 1) == 0, "the main thread is number 0");
     CHECK(mai_number_thread_migration(numbers, 2) == NW_INVALID, "a thread that never was");

@@ -1,5 +1,5 @@
-/* Linked around the paper's figures (the linker's --wrap): looks, before mai_final frees it, where the
- * pages of the program's one array lie. */
+/* Linked with the paper's figures by the linker's --wrap: before mai_final frees the program's only array,
+ * checks where its pages are. */
 #include <stdlib.h>
 
 #include "mai_check.h"
@@ -14,8 +14,8 @@ void *__wrap_mai_alloc_2D(int nx, int ny, size_t item, int type) {
     return array = __real_mai_alloc_2D(nx, ny, item, type);
 }
 
-/* Figure 4 sets no policy: threads that work through equal parts, bound in order, leave each node its
- * share; here up to the pages in which parts meet. */
+/* Figure 4 sets no policy: by first touch, threads that are bound in order and work on equal parts put an equal
+ * share on each node, except for pages in which parts meet. */
 static void shares(const nw_shape *s) {
     size_t pages[64] = {0}, untouched, share = s->pages / (size_t)mai_get_num_nodes();
     CHECK(nw_histogram(array, pages, 64, &untouched) >= 0 && untouched == 0, "%zu pages not touched", untouched);
@@ -28,7 +28,7 @@ static void shares(const nw_shape *s) {
             CHECK(((double **)array)[i][j] == (double)(i + j), "[%ld][%ld]", i, j);
 }
 
-/* Figure 5: the item in a page's middle belongs to a thread, as schedule(static) deals it, and thread
+/* Figure 5: the item in a page's middle belongs to the thread that schedule(static) gives it to, and thread
  * t of T to node t * N / T. */
 static void bound(const nw_shape *s) {
     int *nodes = malloc(s->pages * sizeof *nodes), threads = mai_get_num_threads();

@@ -1,6 +1,6 @@
-/* On a machine with several nodes: what the kernel says of every page is what the distribution says, on
- * fresh arrays and on touched ones; what moves keeps its content, is counted, and takes few calls.
- * Without nodes there is nothing to see: it says so and succeeds. */
+/* On a machine with several nodes: the kernel reports every page where the distribution puts it, in new arrays
+ * and in touched ones; pages that move keep their content, are counted, and take few calls. With only one node
+ * there is nothing to check: the test says so and succeeds. */
 #define _GNU_SOURCE
 #include "check.h"
 #include "nodewise.h"
@@ -41,7 +41,7 @@ static int *map_of(const void *array, size_t *pages) {
     return map;
 }
 
-/* Pages that lie elsewhere than the policy says; where the kernel may choose, outside its list. */
+/* The number of pages that are not where the policy puts them; if the kernel may choose, not on a node of the list. */
 static size_t elsewhere(const void *array, nw_policy policy, const char *what) {
     size_t pages, wrong = 0;
     int *map = map_of(array, &pages);
@@ -136,14 +136,14 @@ static void fresh_array(const wish *of, size_t rows, size_t columns) {
     uint64_t before = statistics().calls;
     int status = nw_place(array, of->policy);
     CHECK(placed(status), "%s: %d, %s", of->name, status, nw_last_error());
-    /* A call for each stretch at most; never one for each page. */
+    /* At most one call for each stretch, not one for each page. */
     CHECK(statistics().calls - before <= 8192 + 64, "%s: %d calls", of->name, (int)(statistics().calls - before));
     fill(array, rows * columns * sizeof *array);
     CHECK(elsewhere(array, of->policy, of->name) == 0, "%s, fresh", of->name);
     CHECK(nw_free(array) == NW_OK, "%s", nw_last_error());
 }
 
-/* The same array from policy to policy; another thread of control, the kernel, keeps the content. */
+/* Places one touched array by one policy after the other; the content stays. */
 static void touched_array(const wish *all, int count, size_t rows, size_t columns) {
     size_t bytes = rows * columns * sizeof(double), pages;
     double *array = nw_alloc_2d(rows, columns, sizeof *array);
@@ -167,7 +167,7 @@ static void touched_array(const wish *all, int count, size_t rows, size_t column
     nw_free(array);
 }
 
-/* What is touched half way goes on as it was dealt. */
+/* If an array is placed when a part of it is touched, the rest follows the policy when it is touched. */
 static void half_touched(void) {
     size_t pages = 1000;
     for (int times = 0; times < 3; times++) {
@@ -183,7 +183,7 @@ static void half_touched(void) {
     }
 }
 
-/* More stretches than the kernel allows mappings: dealt by touching. */
+/* More stretches than the kernel allows mappings: pages are placed by touching them. */
 static void many_stretches(void) {
     size_t pages = 12000, bytes = pages * page;
     nw_policy policy[] = {nw_skew(NW_PAGES, 1), nw_random(NW_PAGES, 1), nw_block_exclusive(0)};
@@ -204,7 +204,7 @@ static void many_stretches(void) {
     }
 }
 
-/* Nor may they be touched where memory is short: longer parts, and it is said. */
+/* If memory is too short to touch them, parts are longer, and the status says so. */
 static void short_of_memory(void) {
     size_t bytes = (size_t)sysconf(_SC_AVPHYS_PAGES) / 10 * 7 * page;
     nw_policy policy = nw_skew(NW_PAGES, 1);
@@ -219,7 +219,7 @@ static void short_of_memory(void) {
     nw_free(array);
 }
 
-/* Adopted: memory that begins and ends within pages. */
+/* Adopted memory that begins and ends within pages. */
 static void adopted(void) {
     size_t pages = 300;
     char *memory = mmap(NULL, (pages + 2) * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -283,7 +283,7 @@ static void migration(void) {
     CHECK(elsewhere(array, over(nw_blocks(NW_PAGES), some, 2, NULL), "scattered") == 0, "scatter over two");
     CHECK(intact(array, rows * columns), "content after migration");
     nw_free(array);
-    /* For once: what is touched later obeys the policy, or first touch. */
+    /* Migration happens once: pages that are touched later follow the policy, or first touch. */
     array = nw_alloc_1d(20 * page, 1);
     nw_place(array, over(nw_bind_all(), some + 1, 1, NULL));
     fill(array, 10 * page);
@@ -312,7 +312,7 @@ static int may_use(int node) {
     return 0;
 }
 
-/* Each CPU has a copy on its node, or, where it may not use that node's memory, on one node. */
+/* Each CPU's copy is on its node, or, if the process may not use that node's memory, on one other node. */
 static void replicas(void) {
     int cpus[256], count = nw_cpus(cpus, 256);
     size_t pages = 200;
@@ -355,7 +355,7 @@ static void forked(void) {
         fine = fine && placed(nw_place(mine, nw_cyclic(NW_PAGES, 1)));
         fill(mine, pages * page);
         fine = fine && elsewhere(mine, nw_cyclic(NW_PAGES, 1), "child") == 0 && nw_free(mine) == NW_OK;
-        fill(array, pages * page); /* its own by that */
+        fill(array, pages * page); /* which gives the child pages of its own */
         fine = fine && placed(nw_place(array, nw_cyclic(NW_PAGES, 1)));
         fine = fine && elsewhere(array, nw_cyclic(NW_PAGES, 1), "child") == 0 && nw_free(array) == NW_OK;
         _exit(!fine);
@@ -371,7 +371,7 @@ static void forked(void) {
     nw_free(array);
 }
 
-/* Huge pages in the mapping that holds an address: kB, as the kernel says. */
+/* The huge pages in the mapping that contains an address, in kB, as the kernel reports them. */
 static long huge_kb(const void *address) {
     FILE *maps = fopen("/proc/self/smaps", "r");
     char line[512];
@@ -398,7 +398,7 @@ static int huge_pages_come_unasked(void) {
     return strstr(text, "[always]") != NULL;
 }
 
-/* Huge pages stay where parts are as long, and are given up where they are not. */
+/* Huge pages are kept if parts are at least as long, and given up otherwise. */
 static void huge_pages(void) {
     size_t huge = nw_huge_page_bytes(), rows = 8 * (size_t)node_count + 3, all;
     if (!huge || !huge_pages_come_unasked())
@@ -420,7 +420,7 @@ static void huge_pages(void) {
     CHECK(nw_place(array, within) == NW_ROUNDED, "%s", nw_last_error());
     CHECK(elsewhere(array, within, "huge, rounded") == 0, "huge, rounded");
     CHECK(huge_kb(array) > 0, "rounding split huge pages");
-    /* Finer: base pages, and those that are there are split. */
+    /* Shorter parts: base pages; existing huge pages are split. */
     nw_policy fine = nw_cyclic(NW_COLUMNS, 3 * page);
     CHECK(nw_place(array, fine) == NW_OK, "%s", nw_last_error());
     CHECK(elsewhere(array, fine, "split") == 0, "split");
@@ -428,7 +428,7 @@ static void huge_pages(void) {
     nw_free(array);
 }
 
-/* Nodes that there are, but not for this process. */
+/* Nodes that exist but that this process may not use. */
 static void others_nodes(void) {
     char *array = nw_alloc_1d(10 * page, 1);
     for (int node = 0; node < NODES; node++) {
@@ -438,7 +438,7 @@ static void others_nodes(void) {
     nw_free(array);
 }
 
-/* Its argument is how many nodes there must be; without one, one node will do. */
+/* The argument is the number of nodes that the machine must have; without it, one node suffices. */
 int main(int count_of_arguments, char **arguments) {
     wish all[64];
     node_count = nw_nodes(nodes, NODES);

@@ -1,5 +1,5 @@
-/* Where the kernel refuses: a filter answers EPERM (as containers do) or ENOSYS to everything that places.
- * Arrays work, and each function says what it did not do. */
+/* If the kernel refuses: a filter answers EPERM (as in containers) or ENOSYS to all system calls that place.
+ * Arrays still work, and each function reports what it did not do. */
 #define _GNU_SOURCE
 #include "check.h"
 #include "nodewise.h"

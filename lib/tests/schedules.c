@@ -69,7 +69,7 @@ static void what_does_not_exist_is_empty(void) {
     CHECK(!nw_exclusive_next(&e), "thread 4 of 4");
 }
 
-/* Blocks of a dimension that is cut in its own bounds, swept by a loop of others. */
+/* The blocks of a dimension, swept by a loop with other bounds than the dimension has. */
 static void exclusive_covers_once(void) {
     for (int c = 0; c < CASES; c++) {
         long to, from = random_bounds(&to);
@@ -90,7 +90,7 @@ static void exclusive_covers_once(void) {
     }
 }
 
-/* Blocks of more iterations than a long counts: the same, by where ranges meet. */
+/* Likewise for more iterations than fit a long, checked by whether the ranges adjoin. */
 static void exclusive_covers_any_bounds(void) {
     for (int nodes = 1; nodes < 6; nodes++)
         for (int threads = 1; threads < 12; threads++) {
@@ -122,7 +122,7 @@ static void exclusive_covers_any_bounds(void) {
     CHECK(!nw_exclusive_next(&e), "one thread too many");
 }
 
-/* A signal handler's loop, come while the interrupted one keeps its share. */
+/* A loop of a signal handler that has interrupted another loop while that stores its share. */
 static void a_share_half_kept_is_nobodys(void) {
     nw_cuts cuts = {0, 100, 4}, others = {0, 64, 2};
     nw_exclusive_memo memo = {0};
@@ -169,8 +169,8 @@ static int thread_counts_for(int node, int thread, int threads, int nodes) {
                             : (int)((long)node * threads / nodes) == thread;
 }
 
-/* Walks the whole array as sweeps over dimension `view` do: the loop over that dimension is the parallel
- * one, the others' blocks make the id. */
+/* Visits the whole array as sweeps over dimension `view` do: the loop over that dimension is the parallel one,
+ * and the blocks of the other dimensions determine the id. */
 static void sweep(const nw_distr *distr, const size_t *extents, int dimensions, unsigned cut, int view, int threads,
                   unsigned char *seen, const int *list) {
     nw_cuts cuts[4];
@@ -305,7 +305,7 @@ static void macros_cover_once_in_real_teams(void) {
     }
 }
 
-/* Down and up the rows in one team: the answer is the serial one. */
+/* A sweep down and up the rows, in one team, yields the same as the serial one. */
 static void a_matched_sweep_is_the_serial_one(void) {
     enum { ROWS = 53, COLUMNS = 41 };
     static double serial[ROWS][COLUMNS];

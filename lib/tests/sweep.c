@@ -1,6 +1,6 @@
-/* A matched program on a machine that really has nodes: threads run where they were promised, and sweeps
- * down the columns and along the rows of a block-exclusive array meet their own node's memory. Who meets
- * what is told by the kernel's map of pages and by the CPU each thread is on, not by our formulas. */
+/* A matched program on a machine that really has several nodes: threads run where they should, and sweeps down
+ * the columns and along the rows of a block-exclusive array access memory of their own node. That is checked by
+ * the kernel's map of pages and the CPU that each thread runs on, not by our formulas. */
 #include <sched.h>
 #include <stdlib.h>
 
@@ -43,7 +43,8 @@ static void places(int expected_nodes) {
     }
 }
 
-/* Dimension 0 in parts, dimension 1 by thread, then the other way round; the whole array each time. */
+/* Sweeps over the whole array twice: first with dimension 0 in parts and dimension 1 by thread, then the other way
+ * round. */
 static tally sweeps(const nw_distr *distr) {
     nw_cuts rows = nw_distr_cuts(distr, 0), columns = nw_distr_cuts(distr, 1);
     long near = 0, far = 0;

@@ -1,7 +1,7 @@
 /* The properties of binding: thread t of T on node t * N / T, on CPUs that this process may use, spread evenly
  * over a node's; by number, by order of start, and by hand; refused where the kernel refuses.
  *
- *     threads          on the machine that is here, or that NODEWISE_PRETEND describes
+ *     threads          on this machine, or the one that NODEWISE_PRETEND describes
  *     threads N        and nw_get_threads() is N to begin with
  *     threads refused  with system calls that bind answered by EPERM */
 #include <dirent.h>
@@ -45,7 +45,7 @@ static int usable(int cpu) {
     return 0;
 }
 
-/* nw_cpus' order among the node's CPUs, round and round. */
+/* The CPUs of the node in nw_cpus' order, repeated. */
 static int expected_cpu(int thread, int threads) {
     int node = nw_thread_node(thread), rank = 0, count = 0;
     for (int t = 0; t < thread; t++)
@@ -103,7 +103,7 @@ static void by_number(void) {
     nw_set_threads(TEAM);
     for (intptr_t t = 0; t < TEAM; t++) {
         pthread_create(&team[t], NULL, bind_myself, (void *)t);
-        pthread_join(team[t], NULL); /* one at a time: CHECK counts for one */
+        pthread_join(team[t], NULL); /* one at a time, since CHECK is not thread-safe */
     }
     nw_statistics statistics;
     nw_get_statistics(&statistics);
@@ -121,7 +121,8 @@ static void *wait_for_the_end(void *number) {
     return NULL;
 }
 
-/* A sanitizer may have a thread of its own, which then counts; one that was joined leaves soon. */
+/* Whether the process has one thread. A sanitizer may have one of its own, which counts too; a thread that was joined
+ * may still be listed for a moment. */
 static int alone(void) {
     int entries = 0;
     for (int wait = 0; wait < 100 && entries != 3; wait++) { /* with . and .. */
@@ -146,13 +147,13 @@ static void by_order_of_start(void) {
     CHECK(nw_bind_threads() == (pretended ? NW_NOT_DONE : NW_OK), "%s", nw_last_error());
     for (int t = 0; t < TEAM && in_order && !pretended; t++)
         CHECK(bound_to(tids[t]) == expected_cpu(t, TEAM), "thread %d is on CPU %d", t, bound_to(tids[t]));
-    if (in_order && !pretended) { /* by hand: the last thread to the last CPU; its node is that one's then */
+    if (in_order && !pretended) { /* by hand: the last thread to the last CPU, whose node it then belongs to */
         int last = cpus[cpu_count - 1];
         CHECK(nw_migrate_thread(tids[TEAM - 1], last) == NW_OK && bound_to(tids[TEAM - 1]) == last, "%s",
               nw_last_error());
         CHECK(nw_thread_node(TEAM - 1) == nw_cpu_node(last), "its node");
         CHECK(nw_migrate_thread(0, last) == NW_OK && bound_to(0) == last, "the caller");
-        nw_set_threads(4); /* fewer than there are: round again */
+        nw_set_threads(4); /* fewer than there are, so numbers repeat */
         CHECK(nw_bind_threads() == NW_OK && bound_to(tids[5]) == bound_to(tids[1]), "thread 5 with thread 1");
     }
     pthread_barrier_wait(&meeting);
@@ -172,7 +173,7 @@ static void *ask(void *none) {
     return none;
 }
 
-/* Whatever its parent's threads were doing, a child binds, asks and places. */
+/* A child can bind, query and place, whatever its parent's threads were doing at the fork. */
 static int child(void) {
     alarm(20);
     double *a = nw_alloc_1d(1000, sizeof *a);
@@ -225,7 +226,7 @@ static void an_openmp_team(void) {
 }
 #endif
 
-/* From now on the kernel says EPERM to whoever binds. */
+/* From here on, system calls that bind fail with EPERM. */
 static int refuse(void) {
     struct sock_filter rules[] = {
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),

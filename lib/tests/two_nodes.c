@@ -1,5 +1,5 @@
-/* A machine of two nodes made up below the library: what it reads of the machine and its calls about
- * placement are answered here, so that the kernel can be made to fail at a chosen one. */
+/* A simulated machine of two nodes: the files that the library reads about the machine, and its system calls
+ * for placement, are answered here, so that a chosen call can be made to fail. */
 #define _GNU_SOURCE
 #include "check.h"
 #include "nodewise.h"
@@ -14,9 +14,9 @@
 
 enum { MODE_DEFAULT = 0, MODE_PREFERRED = 1 };
 
-static int mappings_left = -1, memory_left = -1; /* calls until ENOMEM; -1: without end */
-static int defaults;                             /* calls that gave memory back to the kernel's choice */
-static int others_node = -1;                     /* where all pages are said to lie; -1: where they were moved */
+static int mappings_left = -1, memory_left = -1; /* calls until ENOMEM; -1: no limit */
+static int defaults;                             /* calls that restored the kernel's default policy */
+static int others_node = -1;                     /* the node reported for all pages; -1: the one they were moved to */
 
 int __real_open(const char *path, int flags, ...);
 long __real_syscall(long number, ...);
@@ -50,7 +50,7 @@ static long bound(long mode) {
     return -1;
 }
 
-/* By the lower bits of a page's number. */
+/* move_pages, simulated by a table of nodes, indexed by the lower bits of a page's number. */
 static long moved(long count, char *const *pages, const int *nodes, int *status) {
     static unsigned char lies_on[1 << 16];
     for (long i = 0; i < count; i++) {
@@ -82,7 +82,7 @@ void *__wrap_calloc(size_t count, size_t size) {
     return memory_left >= 0 && memory_left-- == 0 ? NULL : __real_calloc(count, size);
 }
 
-/* Whether first touch gives an array's memory back to the kernel. */
+/* Whether placing an array by first touch restores the kernel's default policy. */
 static int given_back(void *array) {
     int before = defaults;
     CHECK(nw_place(array, nw_first_touch()) == NW_OK, "%s", nw_last_error());
@@ -115,7 +115,7 @@ static void adopted_again(void) {
     free(memory);
 }
 
-/* No more mappings: the fallback has a policy as well, and that can be taken back. */
+/* If there can be no more mappings, the fallback sets a policy too, and that can be removed. */
 static void mappings_end(void) {
     char *array = nw_alloc_1d(64 * nw_page_bytes(), 1);
     mappings_left = 5;
@@ -124,7 +124,7 @@ static void mappings_end(void) {
     CHECK(nw_free(array) == NW_OK, "%s", nw_last_error());
 }
 
-/* Each of a call's allocations fails once; the status says so and the array stays as it is. */
+/* Each allocation of a call fails once: the status says so, and the array stays as it is. */
 static void memory_ends(void) {
     double *array = nw_alloc_2d(64, nw_page_bytes(), sizeof *array);
     nw_policy bind = nw_bind(NW_ROWS);

@@ -39,9 +39,9 @@ static struct {
     Elf64_Phdr header[HEADERS];
 } program;
 
-/* ---- What runs here. ---- */
+/* ---- The program. ---- */
 
-/* False if it is none of ours, or asks for a dynamic linker. */
+/* Reads the program headers. False if that fails, or if the program names a dynamic loader. */
 static bool read_program(const char *path, uint64_t entry) {
     Elf64_Ehdr elf;
     int file = open(path, O_RDONLY | O_CLOEXEC);
@@ -58,7 +58,7 @@ static bool read_program(const char *path, uint64_t entry) {
     return whole;
 }
 
-/* Whether the program's addresses are this process's own. */
+/* Whether an address of the program is the same address in this process. */
 static bool is_here(uint64_t address, const uint8_t *bytes, size_t size) {
     uint8_t found[NW_INSN_MOST];
     struct iovec to = {found, size}, from = {(void *)address, size};
@@ -105,7 +105,7 @@ static void log_line(const char *word, const uint64_t *numbers, size_t count, co
     nw_event(&line);
 }
 
-/* Where break and stack are is not known yet: nothing lies above UINT64_MAX, no stack at 0. */
+/* The break and the stack are not known yet, for which UINT64_MAX and 0 are logged. */
 static void log_process(void) {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
@@ -130,10 +130,10 @@ static void log_program(void) {
 
 static uint64_t events_before_fork;
 
-/* The first stack is what QEMU mapped for it; another's is for the recorder to find among mappings. */
+/* The first thread's stack is a mapping that QEMU made; the recorder finds other stacks among the logged mappings. */
 static void log_started(const nw_thread_info *info, uint64_t stack, bool first) {
     FILE *maps = first && stack != 0 ? fopen("/proc/self/maps", "re") : NULL;
-    static char line[4352]; /* of the first thread */
+    static char line[4352]; /* used by the first thread only */
     uint64_t from = 0, to = 0;
     bool found = false;
     while (maps != NULL && !found && fgets(line, sizeof line, maps) != NULL)
@@ -148,7 +148,7 @@ static void log_started(const nw_thread_info *info, uint64_t stack, bool first) 
 
 /* ---- The process image. ---- */
 
-/* Logged before anything is counted. */
+/* Makes the image's folder and begins its log, before anything is counted. */
 static void open_image(nw_thread_info *info) {
     static char parent[NW_PATH_BYTES];
     const char *raw = getenv("NODEWISE_RAW");
@@ -216,7 +216,7 @@ static void log_mapping(unsigned vcpu, uint64_t address, uint64_t bytes, int fil
     nw_scratch_give(path);
 }
 
-/* The heap below the break is one pool. */
+/* All memory below the break is logged as small allocations. */
 static void log_break(uint64_t at) {
     if (program.brk != 0 && at > program.brk)
         log_numbers("arena", program.brk, at - program.brk);

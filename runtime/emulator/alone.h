@@ -1,5 +1,5 @@
-/* A program that loads no libraries, a static one, has no preload that announces its threads: the plugin
- * numbers them itself, and logs what system calls show of its memory. */
+/* A static program loads no library of ours that could announce its threads. So the plugin numbers them itself,
+ * and logs what system calls show of the program's memory. */
 #ifndef NODEWISE_EMULATOR_ALONE_H
 #define NODEWISE_EMULATOR_ALONE_H
 
@@ -7,20 +7,22 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Decides, when the first block is translated: at this address, with these bytes. */
+/* Determines whether the program is static. To be called when the first block is translated, with its address and
+ * bytes. */
 void nw_alone_look(uint64_t address, const uint8_t *bytes, size_t size);
 bool nw_alone(void);
 
 /* Whether no virtual CPU is assigned to this thread yet. */
 bool nw_alone_unassigned(void);
 
-/* Assigns this one to it; `stack` is an address on its stack, or 0. False: its accesses are not counted. */
+/* Assigns the virtual CPU to the calling thread; `stack` is an address on its stack, or 0. False: the thread's accesses
+ * are not counted. */
 bool nw_alone_assign(unsigned vcpu, uint64_t stack);
 
-/* A preload is there after all: a dynamic linker was run as a program. */
+/* To be called if our library announces a thread after all: a dynamic loader was run as a program. */
 void nw_alone_give_way(void);
 
-/* Around a system call: its arguments, its result. */
+/* To be called before and after a system call, with its arguments and its result. */
 void nw_alone_asked(const uint64_t arguments[5]);
 void nw_alone_answered(unsigned vcpu, int64_t number, int64_t result);
 

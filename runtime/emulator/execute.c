@@ -23,7 +23,7 @@
 static const char *preload;
 static char plugin[4352]; /* its path and arguments */
 
-static char head[256]; /* the file's beginning; a program that executes has one thread left that matters */
+static char head[256]; /* the file's beginning; static, as only one thread matters in a process that executes a file */
 
 void nw_execute_prepare(const char *library, const char *arguments) {
     Dl_info self;
@@ -32,7 +32,7 @@ void nw_execute_prepare(const char *library, const char *arguments) {
         snprintf(plugin, sizeof plugin, "%s%s", self.dli_fname, arguments);
 }
 
-/* Into `head`, zeros behind. */
+/* Reads the file's beginning into `head`, followed by zeros. */
 static bool read_head(const char *path) {
     memset(head, 0, sizeof head);
     int file = open(path, O_RDONLY | O_CLOEXEC);
@@ -50,17 +50,17 @@ static bool is_program(void) {
            elf.e_ident[EI_CLASS] == ELFCLASS64;
 }
 
-/* A name for the recorder: this one ran and was not counted. */
+/* Notes for the recorder that this program runs uncounted. */
 static void tell_uncounted(const char *path) {
     const char *raw = getenv("NODEWISE_RAW");
-    static char line[4352]; /* see `head` */
+    static char line[4352]; /* static for the same reason as `head` */
     if (raw == NULL)
         return;
     snprintf(line, sizeof line, "%s/uncounted", raw);
     int file = open(line, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
     int length = snprintf(line, sizeof line, "%s\n", path);
     if (file >= 0 && write(file, line, (size_t)length) != length)
-        (void)0; /* it is only a note */
+        (void)0; /* only a note: failure is ignored */
     if (file >= 0)
         close(file);
 }
@@ -81,8 +81,8 @@ static size_t length(char *const *texts) {
 
 static bool begins(const char *text, const char *with) { return strncmp(text, with, strlen(with)) == 0; }
 
-/* The dynamic linker's variables are the program's, not QEMU's; ours are there even if the program has
- * cleared its environment. */
+/* Variables of the dynamic loader (LD_...) are passed to the program, not to QEMU. Ours are passed even if the
+ * program has cleared its environment. */
 static void split_environment(char *const *environment, list *emulator, list *own) {
     bool preloaded = false;
     for (size_t i = 0; i < length(environment); i++) {
@@ -117,7 +117,7 @@ static bool interpreted(const char **path, list *before) {
     for (char *last = argument + strlen(argument); last > argument && strchr(" \t\r", last[-1]) != NULL;)
         *--last = 0;
     *end = 0;
-    /* In reverse: what is added last comes first. */
+    /* In reverse order: what is added last comes first. */
     add(before, *path);
     if (*argument != 0)
         add(before, strdup(argument));
@@ -125,8 +125,8 @@ static bool interpreted(const char **path, list *before) {
     return true;
 }
 
-/* The file that the program means, by a name that holds after its descriptors are closed; one that has no
- * name any more keeps its descriptor's. */
+/* A name of the file that stays valid when the program's descriptors are closed. A file that has no name any more
+ * keeps the one of its descriptor. */
 static const char *name_of(int folder, const char *path) {
     static char at[4352], real[PATH_MAX];
     if (strcmp(path, "/proc/self/exe") == 0)

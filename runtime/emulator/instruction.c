@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-enum prefix { NONE, P66, PF3, PF2 }; /* as VEX numbers them */
+enum prefix { NONE, P66, PF3, PF2 }; /* numbered as in VEX prefixes */
 
 enum map { BYTE, MAP_0F, MAP_0F38, MAP_0F3A };
 
@@ -24,7 +24,7 @@ static bool take(code *code, uint8_t *byte) {
     return true;
 }
 
-/* C5 and C4: prefix, map and length in one. */
+/* VEX prefixes, C5 and C4: they encode the mandatory prefix, the opcode map and the vector length. */
 static bool read_vex(code *code, uint8_t first) {
     uint8_t payload, map = 1;
     if (!take(code, &payload))
@@ -55,7 +55,7 @@ static bool read_escape(code *code) {
     return take(code, &code->opcode);
 }
 
-/* Prefixes and opcode. The last of F2 and F3 goes before 66. */
+/* Prefixes and opcode. The last of F2 and F3 takes precedence over 66. */
 static bool read_opcode(code *code) {
     uint8_t byte;
     while (take(code, &byte)) {
@@ -91,9 +91,9 @@ static bool in(const range *ranges, size_t count, uint8_t opcode) {
 }
 #define IN(ranges, opcode) in(ranges, sizeof(ranges) / sizeof *(ranges), opcode)
 
-/* ---- Width of vector operands. `full` is the register's: 16, with VEX.L 32. ---- */
+/* ---- Width of vector operands. `full` is that of the register: 16, or 32 with VEX.L. ---- */
 
-/* The shifts by a count in memory take 16 bytes at any length. */
+/* Shifts by a count in memory read 16 bytes whatever the vector length. */
 static const range shifts[] = {{0xd1, 0xd3}, {0xe1, 0xe2}, {0xf1, 0xf3}};
 
 static uint8_t width_0f(const code *code, uint8_t full) {
@@ -131,7 +131,7 @@ static bool is_fused(const code *code) {
            (code->opcode & 15) >= 6;
 }
 
-/* The odd ones from 9 on are scalar, of which QEMU reads a register's bytes. */
+/* Odd opcodes from 9 on have a scalar operand, but QEMU reads as many bytes as the register has. */
 static uint8_t scalar(const code *code) {
     return is_fused(code) && (code->opcode & 15) >= 9 && code->opcode & 1 ? code->rex_w ? 8 : 4 : 0;
 }
@@ -193,7 +193,7 @@ static bool is_masked_store(const code *code) {
 
 /* ---- Read-modify-write. ---- */
 
-/* The operand is read, then written; those that only may write it (cmpxchg8b) are none. */
+/* The operand is read, then written. Instructions that write it only in some cases (cmpxchg8b) do not belong here. */
 static bool modifies(const code *code, uint8_t reg) {
     static const range byte[] = {{0x86, 0x87}, {0xc0, 0xc1}, {0xd0, 0xd3}, {0xfe, 0xff}};
     static const range map_0f[] = {{0xa4, 0xa5}, {0xab, 0xad}, {0xb0, 0xb1}, {0xb3, 0xb3}, {0xbb, 0xbb}, {0xc0, 0xc1}};
@@ -219,7 +219,7 @@ static bool based_on_rsp(const code *code, uint8_t modrm) {
     return (modrm & 7) == 4 && code->at < code->end && (*code->at & 7) == 4 && !code->rex_b;
 }
 
-/* Instructions without a ModRM byte: they use the stack without saying so, or jump. */
+/* Instructions without a ModRM byte: those that use the stack implicitly, and jumps. */
 static void implicit(const code *code, nw_instruction *found) {
     uint8_t opcode = code->opcode;
     if (code->map == MAP_0F) {

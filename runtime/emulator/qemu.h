@@ -1,6 +1,6 @@
-/* What we use of QEMU's plugin interface: its header is not packaged everywhere. One source serves all
- * versions; NW_QEMU_API says which one the library is built to announce: 1 is what QEMU 4.2 to 8.2 take,
- * 2 what 9.0 and later do. */
+/* The parts of QEMU's plugin interface that we use, as its header is not packaged everywhere. One source serves
+ * all versions; NW_QEMU_API is the version that the library announces: 1 is accepted by QEMU 4.2 to 8.2, 2 by
+ * 9.0 and later. */
 #ifndef NODEWISE_EMULATOR_QEMU_H
 #define NODEWISE_EMULATOR_QEMU_H
 
@@ -31,7 +31,7 @@ typedef struct qemu_info_t {
 } qemu_info_t;
 
 enum qemu_plugin_cb_flags { QEMU_PLUGIN_CB_NO_REGS };
-/* Ask for RW always and look at the access itself: 7.2 mixes the others up. */
+/* Always request RW and check each access: 7.2 confuses R and W. */
 enum qemu_plugin_mem_rw { QEMU_PLUGIN_MEM_R = 1, QEMU_PLUGIN_MEM_W, QEMU_PLUGIN_MEM_RW };
 
 typedef void (*qemu_plugin_simple_cb_t)(qemu_plugin_id_t);
@@ -79,15 +79,15 @@ uint64_t qemu_plugin_hwaddr_phys_addr(const struct qemu_plugin_hwaddr *);
 const char *qemu_plugin_path_to_binary(void); /* user mode: the program */
 void qemu_plugin_outs(const char *);
 
-/* Where the answers of the two functions above are in `info`; asked once, because they are asked for at
- * every access otherwise. Bits of one access: bit `direction` for a read, the one above it for a write;
- * both for an atomic read-modify-write. */
+/* Where qemu_plugin_meminfo_t holds size and direction of an access. That is determined once, so that the
+ * functions qemu_plugin_mem_... need not be called at every access. Bit `direction` is set for a read, the one
+ * above it for a write, both for an atomic read-modify-write. */
 typedef struct nw_meminfo {
     unsigned size;
     unsigned direction;
 } nw_meminfo;
 
-/* False if this QEMU keeps them in a way that is not known here. */
+/* False if this QEMU encodes them in a way that is not known here. */
 static inline bool nw_meminfo_learn(nw_meminfo *found) {
     *found = (nw_meminfo){0};
     for (unsigned bit = 1; bit < 31; bit++) {

@@ -2,7 +2,7 @@
 
 #include "vcpus.h"
 
-#define NESTED 15 /* deeper ones count as the last of these */
+#define NESTED 15 /* a region nested deeper replaces the innermost of these */
 
 typedef struct calls {
     uint32_t depth;
@@ -23,7 +23,7 @@ nw_function *nw_regions_find(uint64_t address) {
     return NULL;
 }
 
-/* Logs it when it is first entered, so that the profile lists no more than what ran. */
+/* Logs the function when it is first entered, so that the profile lists only regions that ran. */
 static uint32_t identify(nw_function *function) {
     static int locked;
     uint32_t id = __atomic_load_n(&function->id, __ATOMIC_ACQUIRE);
@@ -60,7 +60,7 @@ static void entered(unsigned vcpu, void *function) {
     nw_vcpus[vcpu].region = nw_regions_current(vcpu);
 }
 
-/* What was entered since and not left (longjmp, an exception) is left with it. */
+/* Regions that were entered since and not left (because of longjmp or an exception) are left too. */
 static void left(unsigned vcpu, void *function) {
     if (vcpu >= NW_VCPUS)
         return;

@@ -7,13 +7,13 @@
 #include "outlined.h"
 #include "qemu.h"
 
-/* Where the process image keeps what it knows; null: nothing. */
+/* Sets the table of the process image's outlined functions; null: none. */
 void nw_regions_known(nw_functions *functions);
 
 /* The outlined function with code at `address`, or null. */
 nw_function *nw_regions_find(uint64_t address);
 
-/* Listens for it to be entered or left here. */
+/* Registers callbacks if the function is entered or left at this instruction. */
 void nw_regions_listen(struct qemu_plugin_insn *insn, const nw_instruction *seen, nw_function *function);
 
 /* The region that is current on a virtual CPU, as in nw_thread; 0: none. */

@@ -1,28 +1,28 @@
-/* The laboratory's counter: which virtual CPU read and wrote which page on which frame, in user mode,
- * exactly. Without locks on the hot path: everything counted belongs to one virtual CPU.
+/* The laboratory's counter plugin: counts exactly, in user mode, which virtual CPU read and wrote which page on
+ * which frame. It takes no locks on the hot path, since each counter belongs to one virtual CPU.
  *
- * A direct-mapped table per virtual CPU leads from a virtual page to its counter, so that the emulator is
- * asked for a frame only when a page is new to the table. What the table says is true for as long as the
- * hardware may keep a translation: an operating system has to flush a CPU's TLB on that CPU after it has
- * taken a translation away and before anybody may be misled by the old one. So each instruction that
- * flushes (mov to cr0, cr3 and cr4, invlpg, invpcid) empties that CPU's table as well, whole, since its
- * operand is not known. Case by case, for user-mode accesses, the only ones that use the table:
- * - Nothing → page: absent translations are not kept, neither by a TLB nor here.
- * - Migration, NUMA balancing, collapse to a huge page: the entry is cleared or made inaccessible, every
- *   CPU that runs the process flushes (by interrupt, on itself), only then is the frame copied and the new
- *   entry made. Between flush and new entry an access faults, and is counted when it is repeated.
+ * Each virtual CPU has a direct-mapped table from virtual page to counter, so that the emulator is asked for the
+ * frame only when a page is not in the table. An entry is valid as long as hardware may keep the translation in
+ * its TLB: after an operating system has removed a translation, it has to flush each CPU's TLB, on that CPU,
+ * before the old translation could do harm. So each instruction that flushes (mov to cr0, cr3 and cr4, invlpg,
+ * invpcid) also empties that CPU's table. It empties all of it, since the operand is not known. Case by case, for
+ * user-mode accesses, the only ones that use the table:
+ * - A page becomes present: neither a TLB nor the table keeps absent translations.
+ * - Migration, NUMA balancing, collapse to a huge page: the entry is cleared or made inaccessible, and every CPU
+ *   that runs the process flushes (by interrupt, on itself); only then is the frame copied and the new entry
+ *   made. An access between flush and new entry faults, and is counted when it is repeated.
  * - Copy on write: likewise, the old frame's entry is cleared and flushed before the new one is made.
- * - A process switch writes cr3. With process-context identifiers and bit 63 the TLB would keep what
- *   belongs to others; the table is emptied all the same, for its keys are virtual pages alone.
- * - Lazy TLB: a CPU on which a kernel thread borrows an address space takes no interrupts for it, but
- *   catches up by writing cr3 before it goes back to user mode.
- * - exec and exit change the address space: cr3.
- * - Unmapping flushes before the frame is free for others. A program that reads while another of its
- *   threads unmaps may find either frame: only there may the table and the emulator's TLB differ.
- * Kernels in 32-bit mode, system management mode and nested guests do nothing of this while we count.
+ * - A process switch writes cr3. With process-context identifiers and bit 63, the TLB would keep translations of
+ *   other processes; the table is emptied all the same, since its keys are virtual pages alone.
+ * - Lazy TLB: a CPU on which a kernel thread borrows an address space gets no interrupts for it, but catches up
+ *   by writing cr3 before it returns to user mode.
+ * - exec and exit change the address space, which writes cr3.
+ * - Unmapping flushes before the frame is free for others. A program that reads while another of its threads
+ *   unmaps may find either frame: only there may the table and the emulator's TLB differ.
+ * Kernels in 32-bit mode, system management mode and nested guests do not occur while we count.
  *
- * A table slot is filled after the access, on the CPU's own thread, from the emulator's TLB entry that
- * the access went through; the flushing instruction runs on that thread too, so nothing comes between.
+ * A table slot is filled after the access, on the CPU's own thread, from the emulator's TLB entry that the access
+ * used. The flushing instruction runs on the same thread, so it cannot come in between.
  */
 #include "instruction.h"
 #include "mark.h"
@@ -45,14 +45,14 @@ NW_PLUGIN int qemu_plugin_version = NW_QEMU_API;
 #define SLOTS (1u << SLOTS_SHIFT)
 #define CHUNK 4096u
 #define CHUNKS 16384u
-/* Above the page number of any user address is the epoch; a kernel address's page reaches into it, with
- * bit 44 set, and so equals no key. */
+/* A key has the epoch in the bits above the page number of a user address. The page number of a kernel address
+ * reaches into these bits, with bit 44 set, and so equals no key. */
 #define EPOCH_SHIFT 45
 #define USER_PAGES (1ull << 44)
 
 typedef struct counter {
     uint64_t page, frame, reads, writes, seen;
-    uint64_t sliced_reads, sliced_writes; /* part of them that earlier slices had; guarded by `writing` */
+    uint64_t sliced_reads, sliced_writes; /* the part of them in earlier slices; guarded by `writing` */
 } counter;
 
 typedef struct slot {
@@ -60,23 +60,23 @@ typedef struct slot {
     counter *counter;
 } slot;
 
-/* An operand that is counted; while next is below end, pieces of it are to come. */
+/* An operand that was counted; while `next` is below `end`, further pieces of it follow. */
 typedef struct pieces {
     uint64_t first, next, end;
 } pieces;
 
 typedef struct vcpu {
     uint64_t epoch; /* shifted */
-    pieces wide, words[2]; /* of repeated string instructions: what they read, what they write */
+    pieces wide, words[2]; /* words: of repeated string instructions, read and written */
     slot slots[SLOTS];
-    /* Only grows until the next begin; published for whoever writes the rows. */
+    /* Only grows until the next begin; published for the thread that writes the rows. */
     counter *chunks[CHUNKS];
     _Atomic uint32_t count;
     _Atomic uint64_t begun;
     uint32_t *index; /* open addressing by page and frame: position + 1 */
     uint32_t index_size;
     uint32_t number; /* the last number marked */
-    counter nowhere; /* for what is not memory, and kernel addresses */
+    counter nowhere; /* for accesses to I/O and to kernel addresses; not reported */
 } vcpu;
 
 static vcpu *vcpus[VCPUS];
@@ -101,14 +101,14 @@ static void write_rows(const nw_row *rows, size_t count) {
         if (written < 0 && errno == EINTR)
             continue;
         if (written <= 0)
-            return; /* the host has gone, and will end us */
+            return; /* the host has closed the file, and will end us */
         bytes += written;
         left -= (size_t)written;
     }
 }
 
-/* What a counter rose by since the last slice. Its virtual CPU may count meanwhile: what it adds now is the
- * next slice's. */
+/* The increase of a counter since the last slice. Its virtual CPU may count meanwhile, which belongs to the next
+ * slice. */
 static nw_row sliced(unsigned which, counter *at) {
     uint64_t reads = *(volatile uint64_t *)&at->reads, writes = *(volatile uint64_t *)&at->writes;
     nw_row row = {NW_ROW_PAGE, which, 0, at->page, at->frame, reads - at->sliced_reads, writes - at->sliced_writes,
@@ -190,7 +190,7 @@ static counter *find(vcpu *own, uint64_t page, uint64_t frame) {
     return add(own, page, frame);
 }
 
-/* Keys of the epoch before match no more; once the epochs are used up, slots are really emptied. */
+/* Starts a new epoch, so that earlier keys no longer match. When the epochs are used up, the slots are cleared. */
 static void flush(vcpu *own) {
     own->epoch += 1ull << EPOCH_SHIFT;
     if (own->epoch != 0)
@@ -199,8 +199,8 @@ static void flush(vcpu *own) {
     own->epoch = 1ull << EPOCH_SHIFT;
 }
 
-/* Every virtual CPU forgets by itself, when it first meets a page after the begin: what has begun then
- * has a new address space, so that it meets all its pages anew. */
+/* Each virtual CPU discards its earlier counters itself, when it first misses a page in its table after a begin. It
+ * does miss, since the program that begins has a new address space. */
 static void forget(vcpu *own, uint64_t begun) {
     atomic_store_explicit(&own->count, 0, memory_order_relaxed);
     atomic_store_explicit(&own->begun, begun, memory_order_release);
@@ -251,8 +251,8 @@ static void access_any(unsigned which, qemu_plugin_meminfo_t info, uint64_t addr
     count(vcpus[which], info, address);
 }
 
-/* Pieces are one access. If the second page of an operand faults, the instruction is repeated from its
- * first piece, which has been counted. */
+/* The pieces of an operand count as one access. If the operand's second page faults, the instruction is repeated
+ * from its first piece, which was counted already. */
 static inline void count_pieces(vcpu *own, pieces *of, qemu_plugin_meminfo_t info, uint64_t address, uint64_t whole) {
     bool first = of->next >= of->end || address != of->next;
     if (first && !(of->next < of->end && address == of->first))
@@ -264,20 +264,20 @@ static inline void count_pieces(vcpu *own, pieces *of, qemu_plugin_meminfo_t inf
     of->next = address + (1ull << qemu_plugin_mem_size_shift(info));
 }
 
-/* What an emulator makes of one wide operand. */
+/* The pieces in which an emulator accesses a wide operand. */
 static void access_wide(unsigned which, qemu_plugin_meminfo_t info, uint64_t address, void *width) {
     vcpu *own = vcpus[which];
     count_pieces(own, &own->wide, info, address, (uintptr_t)width);
 }
 
-/* The elements of a repeated string instruction, read and written in turn: words, as memcpy's are. */
+/* The elements of a repeated string instruction, read and written in turn. They count as words, like memcpy's. */
 static void access_words(unsigned which, qemu_plugin_meminfo_t info, uint64_t address, void *word) {
     vcpu *own = vcpus[which];
     count_pieces(own, &own->words[info >> 17 & 1], info, address, (uintptr_t)word);
 }
 
-/* An emulator reads, then writes; if the write faults the whole instruction is repeated, and what was read
- * may have been another frame (the page of zeros). So both are counted once it is written. */
+/* An emulator reads, then writes. If the write faults, the whole instruction is repeated, and the frame that was
+ * read before may have been another one (the zero page). So both accesses are counted at the write. */
 static void access_modified(unsigned which, qemu_plugin_meminfo_t info, uint64_t address, void *unused) {
     (void)unused;
     if (info >> 17 & 1)
@@ -336,7 +336,7 @@ static void mark(unsigned which, qemu_plugin_meminfo_t info, uint64_t address, v
     pthread_mutex_unlock(&writing);
 }
 
-/* Translation: only user-mode instructions are listened to, and the kernel's that flush. */
+/* Translation: callbacks are registered for user-mode instructions, and for those that flush. */
 
 static void listen(struct qemu_plugin_insn *insn, const nw_instruction *known, uint8_t marked) {
     qemu_plugin_vcpu_mem_cb_t call = marked            ? mark

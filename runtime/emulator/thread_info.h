@@ -1,6 +1,5 @@
-/* How the preload inside an emulated program tells the plugin around it which thread runs on this virtual CPU.
- * Both live in one process and at the same addresses; the address of this block goes out with
- * NW_MARK_HERE. */
+/* How our library inside an emulated program tells the plugin which thread runs on a virtual CPU. Both are in
+ * the same process and use the same addresses; the address of this block is passed with NW_MARK_HERE. */
 #ifndef NODEWISE_EMULATOR_THREAD_INFO_H
 #define NODEWISE_EMULATOR_THREAD_INFO_H
 

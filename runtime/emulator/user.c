@@ -1,7 +1,7 @@
-/* The plugin of `nodewise record --via emulate`: counts every access of an unmodified program under
- * QEMU's user mode, into the files that an instrumented program counts into. The program carries
- * libnodewise-rt.so, which logs its objects and threads and says which thread runs on which virtual CPU (thread_info.h); a static one is
- * alone (alone.h). */
+/* The plugin of `nodewise record --via emulate`: counts every access of an unmodified program under QEMU's user
+ * mode, in the same files as an instrumented program does. libnodewise-rt.so in the program logs its objects and
+ * threads, and tells which thread runs on which virtual CPU (thread_info.h). For static programs, which do not
+ * load it, the plugin does that itself (alone.h). */
 #define _GNU_SOURCE
 #include "alone.h"
 #include "execute.h"
@@ -57,7 +57,8 @@ static inline void count(nw_vcpu *vcpu, qemu_plugin_meminfo_t info, uint64_t add
     }
 }
 
-/* The upper byte of what a listener is told: the bytes read; from bit 6 on the operand's, in fours, if fewer. */
+/* The upper byte of a callback's data: in bits 0 to 5 the bytes read, in bits 6 and 7 the operand's size in units of 4
+ * bytes if it is smaller. */
 static uint64_t extent(const nw_instruction *seen) {
     return (uint64_t)(seen->width + seen->word + (seen->scalar >> 2 << 6)) << 56;
 }
@@ -105,7 +106,7 @@ static void access_masked(unsigned vcpu, qemu_plugin_meminfo_t info, uint64_t ad
     here->pieces[1].end = address + 1;
 }
 
-/* push and call through memory read their operand, pop writes it; the rest is stack. */
+/* push and call with a memory operand read it, pop writes it; their other access is to the stack. */
 static void access_read(unsigned vcpu, qemu_plugin_meminfo_t info, uint64_t address, void *code) {
     if (info >> at.direction & 1)
         access_paced(vcpu, info, address, code);
@@ -123,7 +124,7 @@ static void marked(unsigned vcpu, qemu_plugin_meminfo_t info, uint64_t address, 
         nw_alone_give_way();
 }
 
-/* A thread's first access to its stack, if nobody has told us of it. */
+/* A thread's first access to its stack, if the thread was not announced. */
 static void stacked(unsigned vcpu, qemu_plugin_meminfo_t info, uint64_t address, void *unused) {
     (void)info;
     (void)unused;
@@ -152,7 +153,7 @@ static void find_ours(void) {
 }
 
 static bool is_ours(uint64_t address) {
-    static uint64_t looked_at; /* the page after which we last looked */
+    static uint64_t looked_at; /* the page for which find_ours was last called */
     if (ours == 0 && looked_at != address >> NW_PAGE_SHIFT) {
         looked_at = address >> NW_PAGE_SHIFT;
         find_ours();
@@ -160,7 +161,7 @@ static bool is_ours(uint64_t address) {
     return address >= ours && address < ours_end;
 }
 
-/* Null: nothing to hear but the thread's own stack. */
+/* The callback for an instruction's accesses; null if it accesses only the thread's own stack. */
 static qemu_plugin_vcpu_mem_cb_t listener(const nw_instruction *seen) {
     bool stack = seen->stack_reads || seen->stack_writes;
     if ((stack && !seen->operand) || (seen->stack_reads && seen->stack_writes))
@@ -174,7 +175,7 @@ static qemu_plugin_vcpu_mem_cb_t listener(const nw_instruction *seen) {
 
 static void listen(struct qemu_plugin_insn *insn, const nw_instruction *seen) {
     qemu_plugin_vcpu_mem_cb_t callback = listener(seen);
-    /* As a return address would be: inside the instruction. */
+    /* Like a return address: the address minus 1 lies in the instruction. */
     uint64_t what = (qemu_plugin_insn_vaddr(insn) + 1) | extent(seen);
     if (callback == access_masked)
         qemu_plugin_register_vcpu_insn_exec_cb(insn, masked_begins, QEMU_PLUGIN_CB_NO_REGS, NULL);
@@ -182,7 +183,7 @@ static void listen(struct qemu_plugin_insn *insn, const nw_instruction *seen) {
         qemu_plugin_register_vcpu_mem_cb(insn, callback, QEMU_PLUGIN_CB_NO_REGS, QEMU_PLUGIN_MEM_RW, (void *)what);
 }
 
-/* What a thread that no virtual CPU is assigned to translates is what it executes next. */
+/* A thread that has no virtual CPU yet executes next what it translates now, which shows where its stack is. */
 static void listen_for_stack(struct qemu_plugin_insn *insn, const nw_instruction *seen) {
     if (nw_alone_unassigned() && (seen->stack_reads || seen->stack_writes))
         qemu_plugin_register_vcpu_mem_cb(insn, stacked, QEMU_PLUGIN_CB_NO_REGS, QEMU_PLUGIN_MEM_RW, NULL);
@@ -230,7 +231,7 @@ static void vcpu_ended(qemu_plugin_id_t id, unsigned vcpu) {
 
 NW_PLUGIN int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *info, int count, char **arguments);
 
-static _Thread_local bool shares_memory; /* the child that the thread's last call asked for */
+static _Thread_local bool shares_memory; /* whether a child made by the thread's last system call shares its memory */
 
 static void calls(qemu_plugin_id_t id, unsigned vcpu, int64_t number, uint64_t a, uint64_t b, uint64_t c, uint64_t d,
                   uint64_t e, uint64_t f, uint64_t g, uint64_t h) {

@@ -12,12 +12,12 @@
 #include <unistd.h>
 
 _Alignas(64) nw_vcpu nw_vcpus[NW_VCPUS + 1];
-static unsigned opened; /* the highest in use, and one */
+static unsigned opened; /* the highest number used so far, plus 1 */
 static uint64_t ordinals;
 static const char no_vcpu[] = "more threads at a time than can be counted";
 static nw_slot nothing[NW_WINDOW_SLOTS];
 
-/* ---- The process image, as counters.c and its files ask for it. ---- */
+/* ---- The process image: what counters.c, thread_files.c and others use of it. ---- */
 
 char nw_folder[NW_PATH_BYTES];
 nw_control *nw_control_page;
@@ -60,7 +60,7 @@ void nw_image_enter(const nw_thread_info *info) {
 
 /* ---- Virtual CPUs. ---- */
 
-static nw_observer *vacant; /* of threads that have ended, for those to come */
+static nw_observer *vacant; /* observers of ended threads, for new ones */
 static int locked;
 
 static nw_observer *take_vacant(void) {
@@ -105,7 +105,7 @@ void nw_vcpu_close(unsigned vcpu) {
 }
 
 void nw_vcpus_forget(void) {
-    __atomic_store_n(&locked, 0, __ATOMIC_RELEASE); /* whoever held it is not in the child */
+    __atomic_store_n(&locked, 0, __ATOMIC_RELEASE); /* a thread that held it does not exist in the child */
     for (unsigned i = 0; i < opened; i++)
         nw_vcpu_close(i);
     while (vacant != NULL) {
@@ -120,7 +120,7 @@ void nw_vcpus_forget(void) {
     nw_regions_known(NULL);
 }
 
-/* The program may use a mark by accident: what is there is looked at with care. */
+/* The program may contain a mark by accident, so the memory is read with checks. */
 static bool read_info(uint64_t address, nw_thread_info *info) {
     struct iovec to = {info, sizeof *info}, from = {(void *)address, sizeof *info};
     return process_vm_readv(getpid(), &to, 1, &from, 1, 0) == (ssize_t)sizeof *info &&

@@ -8,21 +8,21 @@
 
 /* What an access needs of its virtual CPU: one cache line. */
 typedef struct nw_vcpu {
-    nw_slot *window;       /* with nothing in it while no thread is known here */
+    nw_slot *window;       /* an empty one while no thread is known here */
     uint64_t region;       /* as in nw_thread */
     nw_observer *observer; /* null while no thread is known here */
     struct {
-        uint64_t next, end; /* what is still to come of an access in pieces, or 0 */
+        uint64_t next, end; /* the missing part of an access in pieces, or 0 */
     } pieces[2];            /* read, written */
     uint64_t ordinal; /* in the order of creation, while no thread is known here */
 } nw_vcpu;
 
-/* More threads than Linux starts by default. But QEMU numbers them one above the highest alive, so that threads which
- * each start the next get there one after the other. */
+/* More threads than Linux permits by default. However, QEMU numbers a new thread one above the highest live one, so a
+ * chain of threads, each of which starts the next, can reach this limit. */
 #ifndef NW_VCPUS
 #define NW_VCPUS (1u << 16)
 #endif
-extern _Alignas(64) nw_vcpu nw_vcpus[NW_VCPUS + 1]; /* the last: for those beyond, always without a thread */
+extern _Alignas(64) nw_vcpu nw_vcpus[NW_VCPUS + 1]; /* the last one is for all higher numbers, and has no thread */
 
 static inline nw_vcpu *nw_vcpu_of(unsigned vcpu) { return &nw_vcpus[vcpu < NW_VCPUS ? vcpu : NW_VCPUS]; }
 
@@ -36,12 +36,13 @@ void nw_vcpu_assign(unsigned vcpu, const nw_thread_info *info);
 /* From here on this process counts, and logs, for the thread's process image. */
 void nw_image_enter(const nw_thread_info *info);
 
-/* The process ends: one that was made as a copy of another and announced no thread was not counted, and that is said. Copies
- * that exist to execute something else (`shares`: made by vfork, posix_spawn) announce none. */
+/* To be called in a copy of a process, and at the end of a process. A copy that has announced no thread by its end was
+ * not counted, which is then reported. Copies that are made to execute another program (`shares`: by vfork or
+ * posix_spawn) announce none, and are not reported. */
 void nw_image_copied(bool shares);
 void nw_image_ends(void);
 
-/* No thread is known on any virtual CPU from here on: in the child of a fork, until it announces one. */
+/* Forgets which threads run on the virtual CPUs: in the child of a fork, until it announces a thread. */
 void nw_vcpus_forget(void);
 
 #endif

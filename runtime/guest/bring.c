@@ -1,4 +1,4 @@
-/* What the commands left in the guest's memory, for the host: `brought PATH BYTES`, and the bytes. */
+/* Sends files that the commands left in the guest's memory to the host: `brought PATH BYTES`, and the bytes. */
 #define _GNU_SOURCE
 #include "guest.h"
 
@@ -6,7 +6,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* Open folders at once. */
+/* Folders that are open at the same time. */
 enum { DEPTH = 16 };
 
 static int visit(const char *path, const struct stat *status, int kind, struct FTW *at) {

@@ -1,7 +1,7 @@
-/* Which frames of the emulator lie on which node, and which of its virtual CPUs is which of the
- * kernel's. Marks tell the emulator; lines on the control channel tell the host what the kernel calls
- * the same pages: `segment NODE FIRST PAGES` (in the kernel's frame numbers) for each stretch of a
- * node's memory, `page NODE FRAME` for each page marked, in the order of the marks. */
+/* Determines which frames of the emulator belong to which node, and which virtual CPU is which CPU of the
+ * kernel. Marks tell the emulator. Lines on the control channel tell the host the kernel's frame numbers:
+ * `segment NODE FIRST PAGES` for each contiguous part of a node's memory, and `page NODE FRAME` for each
+ * marked page, in the order of the marks. */
 #define _GNU_SOURCE
 #include "guest.h"
 
@@ -75,7 +75,7 @@ static void visit_cpu(int cpu) {
     nw_mark(NW_MARK_CPU, numbers);
 }
 
-/* Zones of one node that touch are one segment. */
+/* Adjacent zones of a node are one segment. */
 static void say_segments(void) {
     char *at = nw_read_text("/proc/zoneinfo", NULL);
     int node = -1, known = -1;
@@ -104,7 +104,7 @@ static void say_segments(void) {
 
 void nw_mark_run(int number) { nw_mark(NW_MARK_RUN, numbers + number); }
 
-/* Numbers come again after a page's worth; their order tells. */
+/* Numbers repeat after 4096 slices; slices are told apart by their order. */
 void nw_mark_slice(int number) { nw_mark(NW_MARK_SLICE, numbers + number % 4096); }
 
 void nw_calibrate(void) {
@@ -112,6 +112,6 @@ void nw_calibrate(void) {
     say_segments();
     sched_getaffinity(0, sizeof before, &before);
     each_of("/sys/devices/system/cpu/online", visit_cpu);
-    each_of("/sys/devices/system/node/has_memory", visit_node); /* still bound: numbers stay with the CPU */
+    each_of("/sys/devices/system/node/has_memory", visit_node); /* still bound: a marked number is kept per CPU */
     sched_setaffinity(0, sizeof before, &before);
 }

@@ -1,4 +1,4 @@
-/* What sysfs shows of nodes and CPUs, within bounds: a fixture for whoever has no such machine. */
+/* Sends what sysfs shows of nodes and CPUs, up to some limits: a test fixture for hosts without such a machine. */
 #define _GNU_SOURCE
 #include "guest.h"
 
@@ -11,7 +11,7 @@ enum { FILE_MOST = 1 << 16, FILES_MOST = 20000, DEPTH_MOST = 8 };
 
 static int files;
 
-/* Says nothing about where memory and CPUs are. */
+/* Entries that say nothing about where memory and CPUs are. */
 static int is_noise(const char *name) {
     static const char *const noise[] = {"power",   "uevent",           "vulnerabilities", "cpufreq",
                                         "cpuidle", "microcode",        "hotplug",         "crash_hotplug",

@@ -1,5 +1,5 @@
-/* One run: the command in a group of its own, its output pumped to the host, everything that is left
- * of it killed at its end. */
+/* One run: starts the command in a control group of its own, forwards its output to the host, and kills
+ * whatever is left of it at its end. */
 #define _GNU_SOURCE
 #include "guest.h"
 
@@ -20,8 +20,8 @@
 
 static const char *const results[] = {"objects", "report.json", "balance.json"};
 
-/* From a pipe to a port until nobody writes any more. In registers alone: not one access of it is
- * counted as the command's. */
+/* Copies from a pipe to a port until the pipe has no writer any more. It uses registers only, so that none of
+ * its accesses is counted as the command's. */
 static void pump(int from, int to) {
 #if defined __x86_64__
     register long offset __asm__("r10") = 0;
@@ -40,7 +40,7 @@ static void pump(int from, int to) {
     _exit(0);
 }
 
-/* A pipe whose other end goes to the port. */
+/* Returns the writing end of a pipe whose contents go to the port. */
 static int pumped(int port) {
     int ends[2];
     if (pipe2(ends, O_CLOEXEC) != 0)
@@ -94,7 +94,7 @@ static sigset_t child_ends(void) {
     return set;
 }
 
-/* Until the command ends; its slices are marked meanwhile, and their ends said, in nanoseconds since `began`. */
+/* Waits until the command ends. Meanwhile marks its slices, and reports their ends in nanoseconds since `began`. */
 static int wait_for(pid_t child, int slice_ms, int number, uint64_t began) {
     const uint64_t slice = (uint64_t)slice_ms * 1000000;
     int status = 0, slices = 0;
@@ -115,15 +115,15 @@ static int wait_for(pid_t child, int slice_ms, int number, uint64_t began) {
         }
         nw_mark_slice(slices++);
         nw_say("slice %d %llu", number, (unsigned long long)(now - began));
-        /* What was missed is not made up for. */
+        /* Slices that were missed are skipped. */
         next = next + slice > now ? next + slice : now + slice;
     }
 }
 
-/* Whatever the command left behind, and then the pumps, which end when nobody is left to write. */
+/* Kills the processes that the command left behind, then waits for the pumps, which end when no writer is left. */
 static void clear_away(void) {
     if (nw_write_text(GROUP "/cgroup.kill", "1") != 0)
-        kill(-1, SIGKILL); /* a kernel before 5.14: the pumps too */
+        kill(-1, SIGKILL); /* a kernel before 5.14; this kills the pumps too */
     while (wait(NULL) > 0 || errno == EINTR)
         continue;
 }
@@ -185,7 +185,7 @@ void nw_command_run(const nw_plan *plan, int number) {
         nw_fail("this kernel has no NUMA balancing");
     int output = pumped(nw_output), errors = pumped(nw_errors);
     const sigset_t wakes = child_ends();
-    sigprocmask(SIG_BLOCK, &wakes, NULL); /* for wait_for, which waits for them */
+    sigprocmask(SIG_BLOCK, &wakes, NULL); /* blocked for wait_for, which waits for them by sigtimedwait */
     nw_say("begin %d", number);
     nw_mark_run(number);
     read_counters(&before);

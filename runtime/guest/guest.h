@@ -1,8 +1,9 @@
-/* PID 1 of the laboratory's guest: prepares the machine, tells the emulator which frame lies on which
- * node, runs what the plan says, sends back what came of it, powers off.
+/* PID 1 of the laboratory's guest: prepares the machine, tells the emulator which frames belong to which node,
+ * runs the commands of the plan, sends back the results, and powers off.
  *
- * While a command runs, nothing here touches memory in user mode, so that what the emulator counts is
- * the command's; at the end of a slice, a few pages of init's own are. Init never hangs: what goes wrong is said on the control channel, and that is the end.
+ * While a command runs, init touches no memory in user mode, so that the emulator counts the command's accesses
+ * only; at the end of a slice, a few of init's own pages are counted too. Init never hangs: it reports a failure
+ * on the control channel and powers off.
  */
 #ifndef NODEWISE_GUEST_H
 #define NODEWISE_GUEST_H
@@ -20,7 +21,7 @@ void nw_power_off(void) __attribute__((noreturn));
 /* `KIND NAME BYTES` and the bytes. */
 void nw_send(const char *kind, const char *name, const void *bytes, uint64_t count);
 void nw_send_file(const char *kind, const char *name, const char *path);
-/* Until the host has all that was written. */
+/* Waits until the host has received all that was written. */
 void nw_ports_drain(void);
 
 /* files.c */
@@ -29,7 +30,7 @@ int nw_write_text(const char *path, const char *text);
 char *nw_read_text(const char *path, uint64_t *bytes);
 uint64_t nw_clock(int clock);
 
-/* plan.c: /lab/plan. What exceeds these is refused before a boot is spent: crates/lab/src/plan.rs. */
+/* plan.c: /lab/plan. Plans beyond these limits are refused before the guest is booted: crates/lab/src/plan.rs. */
 enum { NW_ARGUMENTS = 4096, NW_RUNS = 1024, NW_BROUGHT = 64 };
 typedef struct nw_run {
     int balancing;
@@ -49,9 +50,9 @@ nw_plan *nw_plan_read(void);
 
 /* calibration.c */
 void nw_calibrate(void);
-/* What the emulator counts next is this run's. */
+/* Tells the emulator that what it counts next belongs to this run. */
 void nw_mark_run(int number);
-/* What the emulator has counted of the run since the last slice is this one. */
+/* Tells the emulator that this slice of the run ends here. */
 void nw_mark_slice(int number);
 
 /* command.c */
@@ -60,7 +61,7 @@ void nw_command_run(const nw_plan *plan, int number);
 /* capture.c: sysfs of nodes and CPUs. */
 void nw_capture(void);
 
-/* bring.c: what a command left, a file or a folder; nothing where it left nothing. */
+/* bring.c: sends a file or a folder that a command left, if it exists. */
 void nw_bring(const char *path);
 
 #endif

@@ -17,7 +17,7 @@ typedef struct mounted {
     int needed;
 } mounted;
 
-/* The root is in memory already: nothing goes over its /tmp and /run, where the image may have files. */
+/* The root file system is in memory, so nothing is mounted over /tmp and /run, where the image may have files. */
 static void mount_all(void) {
     static const mounted all[] = {
         {"proc", "/proc", "", 1},
@@ -36,7 +36,7 @@ static void mount_all(void) {
     }
 }
 
-/* Files that the kernel made for us before there was a /dev, or not at all. */
+/* Opens the standard files, which the kernel could not do without /dev, and makes the links that programs expect. */
 static void open_standard_files(void) {
     int console = open("/dev/console", O_RDWR | O_NOCTTY);
     for (int file = 0; console >= 0 && file < 3; file++)

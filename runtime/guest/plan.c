@@ -1,4 +1,4 @@
-/* The plan: null-terminated `key:value`, in order; `run:` opens a run, `end:` closes it. */
+/* Reads the plan: null-terminated `key:value`, in order; `run:` begins a run, `end:` ends it. */
 #define _GNU_SOURCE
 #include "guest.h"
 
@@ -49,7 +49,7 @@ static int is_set(char **environment, const char *assignment) {
     return 0;
 }
 
-/* Threads that spin while they wait would be most of what is counted. */
+/* OpenMP threads that spin while they wait would make most of the accesses that are counted. */
 static void wait_passively(char **environment, size_t count) {
     static const char *const passive[] = {"OMP_WAIT_POLICY=passive", "GOMP_SPINCOUNT=0", "KMP_BLOCKTIME=0"};
     for (unsigned i = 0; i < sizeof passive / sizeof *passive; i++)

@@ -1,5 +1,5 @@
-/* The host's channels: three ports of a serial card, whose driver is built into Debian's kernel; virtio
- * ports are faster, but modules. */
+/* The channels to the host: three ports of a serial card, whose driver is built into Debian's kernel. Virtio
+ * ports are faster, but their driver is a module. */
 #define _GNU_SOURCE
 #include "guest.h"
 

@@ -1,10 +1,9 @@
-/* Which CPUs the program knows of. Programs count CPUs by their mask: ffmpeg, Java, OpenBLAS, `nproc`. A thread that
- * is bound on the program's behalf therefore still sees the CPUs it had before, and so does what it starts. What the
- * program asks of the kernel for its threads it gets, and sees from then on; so do the threads that such a one
- * creates.
+/* The affinity masks that the program sees. Programs count CPUs by their mask: ffmpeg, Java, OpenBLAS, `nproc`. A
+ * thread that we bind therefore still sees the mask that it had before, and so do programs that it starts. A mask that
+ * the program sets itself takes effect, and is what the thread and the threads that it creates see from then on.
  *
- * The kernel's answer is the program's, unless it is a single CPU that we gave. A program that makes its system calls
- * itself, as Go does, or reads /proc sees the kernel's. */
+ * The kernel's answer is passed on, unless it is a single CPU that we set. A program that makes its system calls
+ * itself, as Go does, or reads /proc sees the kernel's mask. */
 #define _GNU_SOURCE
 #include "affinity.h"
 #include "preload.h"
@@ -28,14 +27,14 @@
 #define WORD (8 * sizeof(unsigned long))
 #define THREADS (1u << 22) /* the kernel's limit for their numbers */
 
-/* The C library's. */
+/* The C library's functions. */
 static struct {
     int (*ask)(pthread_t, size_t, cpu_set_t *), (*set)(pthread_t, size_t, const cpu_set_t *);
     int (*system)(const char *);
     FILE *(*popen)(const char *, const char *);
 } next;
 
-/* Early: once threads run, another may hold the loader's lock and wait for this one. */
+/* Done early: once there are threads, another one may hold the loader's lock while it waits for this one. */
 __attribute__((constructor(102))) static void look_up(void) {
     *(void **)&next.ask = dlsym(RTLD_NEXT, "pthread_getaffinity_np");
     *(void **)&next.set = dlsym(RTLD_NEXT, "pthread_setaffinity_np");
@@ -43,25 +42,25 @@ __attribute__((constructor(102))) static void look_up(void) {
     *(void **)&next.popen = dlsym(RTLD_NEXT, "popen");
 }
 
-/* What other libraries' constructors call comes before ours. */
+/* Constructors of other libraries may call our functions before our constructor has run. */
 static void know_next(void) {
     if (!next.popen)
         look_up();
 }
 
 static nw_cpus before, planned;
-static long mask_bytes; /* of the kernel's; 0: `before` is not known yet */
-static int binding; /* NW_BIND_THREADS, NW_OPENMP_PLACES, NW_FOLLOWED: who binds; 0: the masks are the program's */
+static long mask_bytes; /* size of the kernel's masks; 0: `before` is not known yet */
+static int binding; /* how threads are bound: NW_BIND_THREADS, NW_OPENMP_PLACES, NW_FOLLOWED; 0: not by us */
 static int started;
-/* A bit for each thread whose mask the program set. Untouched pages of it cost nothing. */
+/* A bit for each thread whose mask the program set. Pages of it that are not touched use no memory. */
 static _Atomic unsigned long set_by_program[THREADS / WORD];
 
-static _Thread_local uint32_t number NW_INITIAL_EXEC; /* of this thread: a child of vfork has its parent's */
-static _Thread_local uint32_t given NW_INITIAL_EXEC; /* the CPU it is bound to, plus 1 */
+static _Thread_local uint32_t number NW_INITIAL_EXEC; /* of this thread; a child of vfork has its parent's */
+static _Thread_local uint32_t given NW_INITIAL_EXEC; /* the CPU that we bound it to, plus 1 */
 
 static int has(const nw_cpus *set, uint32_t cpu) { return cpu < NW_CPUS && (set->words[cpu / WORD] >> cpu % WORD & 1); }
 
-/* The CPU of a set of one; NW_CPUS if it has more, or none. */
+/* The CPU of a set of one CPU; NW_CPUS if the set has more, or none. */
 static uint32_t single(const nw_cpus *set) {
     uint32_t found = NW_CPUS;
     for (uint32_t i = 0; i < NW_CPUS / WORD; i++) {
@@ -79,7 +78,7 @@ static long ask(uint32_t tid, nw_cpus *set) {
     return syscall(SYS_sched_getaffinity, tid, sizeof *set, set);
 }
 
-/* To be given back (scratch.h); null when that cannot be known. */
+/* A thread's mask, in a buffer that the caller gives back (scratch.h); null if it is not known. */
 static nw_cpus *asked(uint32_t tid) {
     nw_cpus *set = nw_scratch_take();
     if (set && ask(tid, set) > 0)
@@ -108,7 +107,7 @@ static void know_before(void) {
     errno = error;
 }
 
-/* Before there are threads that would all find it unknown. */
+/* Done early, before several threads can call it at once. */
 __attribute__((constructor(102))) static void know_early(void) { know_before(); }
 
 static uint32_t me(void) { return number ? number : (uint32_t)syscall(SYS_gettid); }
@@ -133,11 +132,12 @@ static void note(uint32_t tid, int by_program) {
         atomic_fetch_and(&set_by_program[tid / WORD], ~bit);
 }
 
-/* Whether `given` says whether this thread is bound. */
+/* Whether `given` is valid for the calling thread. It is not where OpenMP's runtime or the runner binds threads. */
 static int is_told(void) { return number && !(binding & (NW_OPENMP_PLACES | NW_FOLLOWED)); }
 
-/* Whether what the kernel says of a thread of this process is what we gave it, or its creator. OpenMP's runtime binds
- * by places of the plan, and does not say which thread it gave which; nor does the C library of its own threads. */
+/* Whether the mask `now` of a thread of this process was set by us, for the thread or its creator. If it is not known
+ * which CPU the thread was given, any single CPU of the plan counts. That is so for other threads than the calling one,
+ * for threads that the C library creates for itself, and where OpenMP's runtime binds to places of the plan. */
 static int is_ours(uint32_t tid, int mine, const nw_cpus *now) {
     uint32_t cpu = single(now);
     if (!binding || cpu == NW_CPUS || is_programs(tid))
@@ -160,7 +160,8 @@ static int is_openmp(const void *code) {
     return 0;
 }
 
-/* OpenMP's runtime may begin before us: whose places it has is known later. */
+/* Whether the caller is an OpenMP runtime that binds to our places. Before our start it is not known whether the places
+ * are ours; then every OpenMP runtime counts. */
 static int is_for_us(const void *caller) { return (!started || binding & NW_OPENMP_PLACES) && is_openmp(caller); }
 
 static void was_set(uint32_t tid, const void *caller) {
@@ -170,7 +171,7 @@ static void was_set(uint32_t tid, const void *caller) {
         note(tid, !is_for_us(caller));
 }
 
-/* ---- For the plan ---- */
+/* ---- Binding by the plan ---- */
 
 nw_inherited nw_affinity_inherited(const pthread_attr_t *attributes, const void *caller) {
     cpu_set_t set;
@@ -186,7 +187,7 @@ void nw_affinity_begins(nw_inherited inherited) {
     number = (uint32_t)syscall(SYS_gettid);
     note(number, inherited == NW_BY_PROGRAM);
     nw_cpus *now = inherited == NW_FROM_BEFORE ? asked(0) : NULL;
-    if (now && memcmp(now, &before, sizeof *now) != 0) /* its creator's CPU is not its own */
+    if (now && memcmp(now, &before, sizeof *now) != 0) /* it has inherited the CPU that its creator is bound to */
         give(&before);
     nw_scratch_give(now);
 }
@@ -206,7 +207,7 @@ int nw_affinity_visit(uint32_t cpu) {
     return now != NULL;
 }
 
-/* ---- For what is started ---- */
+/* ---- Programs that are started ---- */
 
 enum { POLICY = 1u << 31 };
 
@@ -231,7 +232,8 @@ static void take_up(unsigned what) {
     errno = error;
 }
 
-/* A forked child is not one of the plan's threads: many of them would share their parent's CPU. */
+/* A forked child is not a thread of the plan, so it gets the original mask: otherwise many children would share their
+ * parent's CPU. */
 static void in_child(void) {
     int error = errno;
     uint32_t parent = me();
@@ -268,7 +270,7 @@ void nw_affinity_start(void) {
 
 /* ---- What the program calls ---- */
 
-/* The number of one of its threads; 0 if that cannot be known. The clock of a thread is made of it. */
+/* The kernel's number of one of the program's threads, taken from the identifier of its CPU clock; 0 if not known. */
 static uint32_t number_of(pthread_t thread) {
     clockid_t clock;
     if (pthread_equal(thread, pthread_self()))
@@ -276,7 +278,8 @@ static uint32_t number_of(pthread_t thread) {
     return pthread_getcpuclockid(thread, &clock) == 0 ? ~((uint32_t)clock >> 3 | 7u << 29) : 0;
 }
 
-/* `set` is what the kernel said; `bytes` of it are the program's. */
+/* `set` holds the kernel's answer, in `bytes` of the program's memory. If we set that mask, replaces it by the original
+ * one. */
 static void as_before(uint32_t tid, int mine, size_t bytes, cpu_set_t *set) {
     nw_cpus *now = binding ? nw_scratch_take() : NULL;
     size_t most = bytes < sizeof *now ? bytes : sizeof *now;
@@ -327,7 +330,7 @@ EXPORTED int pthread_setaffinity_np(pthread_t thread, size_t bytes, const cpu_se
     return status;
 }
 
-/* The C library starts their shells without asking us. */
+/* The C library starts the shells of system and popen by internal calls, which we do not intercept. */
 static void shell_ended(void *what) { take_up(*(unsigned *)what); }
 
 EXPORTED int system(const char *command) {

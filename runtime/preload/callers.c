@@ -1,10 +1,11 @@
-/* Which callers' large allocations get pages of their own: those cost a program that allocates and frees all the time.
- * Callers none of whose many objects fell under a rule get memory from the program's own malloc again. */
+/* Decides which callers' large allocations get pages of their own, which are expensive for a program that allocates and
+ * frees all the time. A caller whose first PATIENCE objects all matched no rule gets memory from the program's own
+ * malloc again. */
 /* Why: docs/decisions/placement.md */
 #include "preload.h"
 
 #define CALLERS 1024u
-#define PATIENCE 1000u /* objects without a rule before a caller is given up */
+#define PATIENCE 1000u /* objects without a rule after which a caller's allocations are no longer separated */
 
 static struct {
     uint64_t key; /* caller and order of magnitude of the size */
@@ -16,7 +17,7 @@ static uint64_t key_of(uintptr_t caller, size_t bytes) {
     return (uint64_t)caller << 6 | (uint64_t)(63 - __builtin_clzll(bytes | 1));
 }
 
-/* Two callers that collide share an entry only until the second takes it over. */
+/* Callers that collide do not share an entry: the later one takes it over. */
 static uint32_t slot_of(uint64_t key) { return (uint32_t)(key * 0x9e3779b97f4a7c15ull >> 54) % CALLERS; }
 
 int nw_caller_separates(uintptr_t caller, size_t bytes) {

@@ -1,14 +1,14 @@
-/* The companion: a thread beside the program's that sets memory policies for the balancer, which cannot,
- * because mbind reaches the caller's own memory only.
+/* The companion: a helper thread in the program that sets memory policies for the balancer, which cannot do
+ * that itself, because mbind affects only the caller's own memory.
  *
- * A held range has a policy that names its home and asks for hint faults: the kernel then reports
- * accesses and leaves the pages alone. Linux 6.9 has that as a preference; before, it is strict, and a
- * strict policy may fail an allocation. So it is set only where pages are already, only while the node
- * has room, and never outlives the balancer.
+ * A held range has a policy that names its home node and requests hint faults: the kernel then reports
+ * accesses and does not migrate the pages. Since Linux 6.9 that is possible with a preference; before, the
+ * policy has to be strict, and a strict policy can make an allocation fail. So it is set only where pages
+ * exist already and only while the node has room, and it never outlives the balancer.
  *
- * The thread blocks all signals, has descriptors of its own that the program neither sees nor closes,
- * and ends with the socket. It is glibc's, not a bare clone: so a program that changes its user changes
- * this thread's too. */
+ * The thread blocks all signals, has a descriptor table of its own that the program neither sees nor
+ * closes, and ends when the socket is closed. It is created by glibc, not by a bare clone, so that a program
+ * that changes its user changes this thread's user too. */
 #define _GNU_SOURCE
 #include "companion.h"
 #include "holding.h"
@@ -36,25 +36,25 @@ enum { MODE_DEFAULT = 0, MODE_LOCAL = 4 };
 #endif
 #define CLOSE_RANGE_UNSHARE_FILES 2u
 
-#define STACK (64u << 10) /* beside what the program's thread-local variables take of it */
+#define STACK (64u << 10) /* in addition to what the program's thread-local variables take of a stack */
 #define BATCH 64u
-#define SETTLED_MS 50 /* younger processes have not executed what they will become */
-#define WATCH_MS 200  /* between looks at the room of nodes with strict policies */
+#define SETTLED_MS 50 /* a younger process may still be about to execute another program */
+#define WATCH_MS 200  /* interval at which nodes with strict policies are checked for available memory */
 
 typedef int create_function(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
 
 static struct {
-    create_function *create; /* not by our own pthread_create: this is none of the program's threads */
+    create_function *create; /* the C library's: our own would number this thread as one of the program's */
     size_t (*least_stack)(const pthread_attr_t *);
     char name[108];          /* of the socket, without the leading zero */
-    int said_local;          /* first touch is a policy of ours */
-    int wanted;              /* a forked child may not have been able to start one yet */
+    int said_local;          /* first touch is set as an explicit policy (MPOL_LOCAL) */
+    int wanted;              /* this is a forked child that still has to start its companion */
 } state;
 static pthread_t thread;
 static pthread_key_t main_thread;
 static _Atomic int over; /* the balancer has ended */
 
-/* Whether the other side is our user's, or the administrator's. */
+/* Whether the other side runs as our user or as root. */
 static int trusted(int channel) {
     struct ucred peer;
     socklen_t length = sizeof peer;
@@ -73,8 +73,8 @@ static int connect_channel(void) {
     return -1;
 }
 
-/* Capabilities are each thread's own: what the main thread has given up, this one gives up. Not before:
- * glibc aborts a program whose threads do not all get the user it changes to. */
+/* Capabilities belong to a thread, so this one gives up those that the main thread has given up. It must not
+ * do so earlier: glibc aborts a program if a change of user fails in one of its threads. */
 static void follow_capabilities(void) {
     struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3, .pid = getpid()};
     struct __user_cap_data_struct theirs[2], own[2];
@@ -94,7 +94,8 @@ static void follow_capabilities(void) {
         syscall(SYS_capset, &header, own);
 }
 
-/* Whether it may go on: a program that has forbidden itself such calls is left alone. */
+/* Answers requests. Returns 0 if the companion has to end: the balancer is gone, or the program has forbidden
+ * itself such calls (-EPERM). */
 static int answer(int channel, const nw_request *requests, uint32_t count) {
     static int32_t statuses[BATCH];
     follow_capabilities();
@@ -105,7 +106,7 @@ static int answer(int channel, const nw_request *requests, uint32_t count) {
     return send(channel, statuses, count * sizeof *statuses, MSG_NOSIGNAL) >= 0;
 }
 
-/* Until the socket ends. A request may come in pieces. */
+/* Serves requests until the socket is closed. A request may arrive in pieces. */
 static void serve(int channel) {
     static nw_request requests[BATCH]; /* a process has one companion */
     size_t have = 0;
@@ -129,7 +130,8 @@ static void serve(int channel) {
     }
 }
 
-/* Only a thread itself can take back that it said first touch aloud: see nw_companion_passes. */
+/* Removes the explicit first-touch policy from the calling thread. Only the thread itself can do that: see
+ * nw_companion_passes. */
 static void take_back(void) {
     int mode = MODE_DEFAULT;
     if (state.said_local && syscall(SYS_get_mempolicy, &mode, NULL, 0ul, NULL, 0ul) == 0 && mode == MODE_LOCAL)
@@ -147,8 +149,8 @@ static void *companion(void *unused) {
     prctl(PR_SET_NAME, "nodewise");
     pthread_cleanup_push(ends, NULL);
     poll(NULL, 0, SETTLED_MS);
-    /* A table of descriptors of our own, empty: whatever the program closes is not ours, and what it
-     * waits to see closed is not kept open by us. */
+    /* A new, empty descriptor table: the program cannot close our descriptors, and we do not keep open what
+     * the program closes. */
     if (syscall(SYS_close_range, 0u, ~0u, CLOSE_RANGE_UNSHARE_FILES) == 0) {
         int channel = connect_channel();
         if (channel >= 0)
@@ -158,8 +160,8 @@ static void *companion(void *unused) {
     return NULL;
 }
 
-/* glibc takes a thread's thread-local variables out of its stack; it exports how much they are for those
- * who choose small stacks. */
+/* glibc puts a thread's thread-local variables on its stack, and exports a function that tells how much stack is
+ * needed at least. */
 static void set_stack(pthread_attr_t *attributes) {
     if (state.least_stack)
         pthread_attr_setstacksize(attributes,
@@ -182,14 +184,14 @@ static int start_thread(void) {
     return started;
 }
 
-/* A process whose main thread leaves by pthread_exit lives as long as its other threads do, and the
- * companion must not be the last. It can be cancelled even when it has ended: nobody joins it. */
+/* A process whose main thread has called pthread_exit lives until its other threads end, so the companion
+ * must not remain as the last one. Cancelling it is valid even when it has ended, since it is never joined. */
 static void main_thread_leaves(void *unused) {
     (void)unused;
     pthread_cancel(thread);
 }
 
-/* Where memory allocation comes from libc, directly or by our own wrappers. */
+/* Whether the program's memory is allocated by libc, directly or through our own wrappers. */
 static int libc_allocates(void) {
     Dl_info libc, first, next, own;
     void *outer = dlsym(RTLD_DEFAULT, "calloc"), *inner = dlsym(RTLD_NEXT, "calloc");
@@ -200,9 +202,9 @@ static int libc_allocates(void) {
 
 static int allocates_safely;
 
-/* The child inherits the policies, and needs somebody to lift them. Starting a thread allocates, and
- * allocators other than libc's may still be locked here: then it is the child's own first thread that
- * brings the companion, and nothing is held meanwhile. */
+/* The child inherits the policies, and needs a companion that can lift them. Creating a thread allocates
+ * memory, and allocators other than libc's may still be locked here. In that case all holds are lifted, and
+ * the companion is started when the child first creates a thread of its own. */
 static void in_child(void) {
     int before = errno;
     if (atomic_load(&over)) {
@@ -235,8 +237,8 @@ uint32_t nw_companion_lift(const void *at, size_t bytes) {
     return *state.name ? nw_lift((nw_pages){first, first + (bytes + nw_page_bytes - 1) / nw_page_bytes}) : 0;
 }
 
-/* First touch said aloud: the kernel's own balancing leaves alone what has a policy, so it moves nothing
- * before the first hold, and samples nothing. Threads and children to come inherit it. */
+/* Sets first touch as an explicit policy. The kernel's own balancing ignores memory with a policy, so it
+ * neither moves nor samples anything before the first hold. Later threads and children inherit the policy. */
 void nw_companion_prepare(void) {
     const char *name = getenv("NODEWISE_BALANCE");
     int mode;

@@ -1,5 +1,6 @@
-/* Policies that hold this process's pages for the balancer, set and lifted mapping by mapping. The kernel
- * is asked each time what holds where: mappings grow, move and go, and the program sets policies too. */
+/* Policies that hold this process's pages for the balancer, set and lifted mapping by mapping. The kernel is
+ * asked each time which policy a range has, since mappings grow, move and vanish, and the program sets
+ * policies too. */
 #define _GNU_SOURCE
 #include "holding.h"
 #include "preload.h"
@@ -19,13 +20,13 @@ enum { FLAG_MOVE = 2, FLAG_ADDRESS = 2 };
 
 #define NODES 1024u
 #define MASK_BITS (NODES + 1ul) /* the kernel reads one bit less than it is told */
-#define ROOM_SHARE 32u          /* a node is short when less than this part of it can be had */
-#define LOOKS_AHEAD 4u          /* or when it will be after this many looks like the last */
+#define ROOM_SHARE 32u          /* a node is short of memory when less than 1 / ROOM_SHARE of it is available */
+#define LOOKS_AHEAD 4u          /* or would be after this many further checks, if it falls as since the last one */
 
 static struct {
     uint32_t strict[NODES / 32]; /* nodes with strict policies */
-    uint64_t room[NODES];        /* at the last look, KiB */
-    int no_preference;           /* the kernel has only the strict kind */
+    uint64_t room[NODES];        /* available at the last check, KiB */
+    int no_preference;           /* the kernel supports strict policies only */
 } state;
 
 static int set_policy(const nw_pages *range, int mode, uint32_t node, unsigned flags) {
@@ -49,7 +50,7 @@ static int is_ours(int mode) {
     return mode == (MODE_BIND | FLAG_NUMA_BALANCING) || mode == (MODE_PREFERRED_MANY | FLAG_NUMA_BALANCING);
 }
 
-/* Calls `visit` for each private mapping; a shared one's policy would outlive us. */
+/* Calls `visit` for each private mapping; a policy for a shared one would outlive the process. */
 typedef void visit_function(nw_pages, int writable, void *);
 
 static void each_in(int file, char *text, visit_function *visit, void *with) {
@@ -100,7 +101,8 @@ static uint64_t kilobytes(const char *text, const char *key) {
     return found ? strtoull(found + strlen(key), NULL, 10) : 0;
 }
 
-/* What can be had of a node, the cache of files given up; and how much it has. In KiB, 0 if unknown. */
+/* The memory available on a node, including the page cache of files; and in `total` all of its memory. In KiB, 0 if
+ * unknown. */
 static uint64_t room_of(uint32_t node, uint64_t *total) {
     char path[64], *text = nw_scratch_take();
     uint64_t room = 0;
@@ -126,7 +128,7 @@ static int is_short(uint32_t node) {
     return room <= total / ROOM_SHARE + LOOKS_AHEAD * fell;
 }
 
-/* Within one mapping. */
+/* Holds a range that lies within one mapping. */
 static int hold(const nw_pages *range, uint32_t node, unsigned flags) {
     int mode = policy_of(range->page);
     if (mode != MODE_DEFAULT && !is_ours(mode))
@@ -150,7 +152,7 @@ typedef struct batch {
     uint32_t count;
 } batch;
 
-/* Failures show, whatever became of a range's other mappings. */
+/* Combines the statuses of a range's mappings: a failure takes precedence, then a strict hold. */
 static int32_t worse(int32_t before, int32_t now) {
     if (before == -EFAULT)
         return now;
@@ -183,7 +185,7 @@ typedef struct lifting {
     uint32_t lifted;
 } lifting;
 
-/* What has been made read-only since is held still. */
+/* Read-only mappings too: they may have been writable when they were held. */
 static void lift_in(nw_pages mapping, int writable, void *with) {
     lifting *all = with;
     (void)writable;

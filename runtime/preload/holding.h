@@ -1,5 +1,5 @@
-/* Policies that hold this process's pages where they are. Without allocations and locks: also for a
- * freshly forked child. */
+/* Memory policies that hold pages of this process where they are. Takes no locks and does not allocate, so that
+ * it can be used in a child that was just forked. */
 #ifndef NODEWISE_PRELOAD_HOLDING_H
 #define NODEWISE_PRELOAD_HOLDING_H
 
@@ -11,13 +11,14 @@ typedef struct nw_pages {
     uint64_t page, end;
 } nw_pages;
 
-/* Does what is asked and writes a status for each. */
+/* Carries out the requests and stores a status for each. */
 void nw_hold(const nw_request *requests, int32_t *statuses, uint32_t count);
-/* Lifts what is held; the program's own policies stay. How many mappings it were. */
+/* Lifts the holds in a range; the program's own policies stay. Returns the number of mappings. */
 uint32_t nw_lift(nw_pages within);
 void nw_lift_all(void);
-/* Whether there are policies that can fail an allocation; and lifts them when a node becomes short. */
+/* Whether there are strict policies, which can make an allocation fail. */
 int nw_holds_strictly(void);
+/* Lifts all holds if a node with strict policies becomes short of memory. */
 void nw_hold_while_room(void);
 
 #pragma GCC visibility pop

@@ -1,6 +1,6 @@
-/* Which of the table's modules code lies in. Asked inside signal handlers and callbacks of the loader, so
- * nothing here waits: what the loader knows is asked without its locks, and what was found out is kept in
- * entries that are filled once and then only read. */
+/* Finds the module of the table that contains a code address. Called inside signal handlers and callbacks of
+ * the loader, so nothing here waits: the loader is queried without its locks, and results are kept in entries
+ * that are filled once and then only read. */
 #define _GNU_SOURCE
 #include "preload.h"
 
@@ -10,14 +10,14 @@
 #include <stdatomic.h>
 #include <sys/stat.h>
 
-#define KNOWN 256u /* objects of the loader's remembered; more are looked up every time */
+#define KNOWN 256u /* loaded modules that are remembered; more are looked up every time */
 
 enum { FREE, FILLING, FILLED };
 
 static struct {
     _Atomic int state;
     nw_image image;
-    const void *map; /* tells objects apart that were loaded at one address, one after the other */
+    const void *map; /* distinguishes modules that were loaded at the same address one after the other */
 } known[KNOWN];
 
 static uint32_t module_of(const char *path) {
@@ -63,7 +63,7 @@ int nw_image_at(uint64_t address, nw_image *image) {
     return image->module != NW_ANY;
 }
 
-/* At start, when nothing can be in the middle of anything. */
+/* Called at start only, when the loader is not in the middle of an operation. */
 static int note(struct dl_phdr_info *info, size_t size, void *unused) {
     nw_image image;
     (void)size, (void)unused;
@@ -85,11 +85,11 @@ void nw_images_start(void) {
 uint64_t nw_module_bias(uint32_t module) {
     for (uint32_t i = 0; i < KNOWN && atomic_load(&known[i].state) == FILLED; i++)
         if (known[i].image.module == module)
-            return known[i].image.bias + (known[i].image.bias == 0); /* a fixed executable: bias 0, page 0 unused */
+            return known[i].image.bias + (known[i].image.bias == 0); /* 1 for a fixed executable, whose bias is 0 */
     return 0;
 }
 
-/* The executable's own writable data, which comes first: variables that no rule names. */
+/* Visits the writable data of the executable, which is the loader's first module: variables that no rule names. */
 static int rest_of_main(struct dl_phdr_info *info, size_t size, void *place) {
     (void)size;
     for (int i = 0; i < info->dlpi_phnum; i++) {

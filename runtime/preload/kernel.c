@@ -1,4 +1,4 @@
-/* The few system calls placement needs, or their trace. */
+/* The system calls that placement needs, or their trace. */
 #define _GNU_SOURCE
 #include "affinity.h"
 #include "preload.h"
@@ -92,7 +92,7 @@ int nw_kernel_interleave(uint64_t page, uint64_t pages, const uint32_t *nodes, u
     return bind_memory(page, pages, MODE_INTERLEAVE, &set, move);
 }
 
-/* For kernels before 5.14. Nobody else knows these pages yet. */
+/* For kernels before 5.14, which lack MADV_POPULATE_WRITE. No other thread knows these pages yet. */
 static void touch(const nw_stretch *stretch) {
     for (uint64_t i = 0; i < stretch->pages; i++) {
         volatile char *byte = address_of(stretch->page + i);
@@ -172,7 +172,7 @@ int nw_kernel_bind(uint32_t ordinal, uint32_t cpu) {
     return trace >= 0 ? 0 : nw_affinity_bind(cpu);
 }
 
-static int home; /* the policy is ours */
+static int home; /* nw_kernel_home has set the main thread's policy */
 static int before_home;
 static mask home_nodes;
 

@@ -1,5 +1,6 @@
-/* What the program maps for itself: anonymous private memory of an object's size is one, as if it came
- * from the heap. Stacks are not: they are their thread's. Only rules that name its site place it. */
+/* Memory that the program maps itself. An anonymous private mapping of at least NW_LARGE bytes is an object,
+ * like a heap allocation, but is placed only if a rule matches it, never by the fallback. Stacks are not
+ * objects: they belong to their threads. */
 #define _GNU_SOURCE
 #include "preload.h"
 
@@ -70,7 +71,7 @@ EXPORT void *mmap64(void *at, size_t bytes, int protection, int flags, int file,
     return map_and_note(at, bytes, protection, flags, file, offset, CALLER);
 }
 
-/* The kernel resizes one mapping, and a part that is held is one of its own. Lifted, they are one again. */
+/* The kernel resizes only one mapping, and holding a part of a mapping splits it. Lifting the holds joins the parts. */
 EXPORT void *mremap(void *at, size_t bytes, size_t wanted, int flags, ...) {
     enum { LIFTS = 16 }; /* the companion may hold it again meanwhile */
     va_list rest;

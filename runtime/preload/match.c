@@ -1,5 +1,5 @@
-/* From return addresses to the rule that an object falls under. Asked inside signal handlers and callbacks
- * of the loader: nothing here waits for a thread that may have been interrupted. */
+/* Finds the rule that applies to an object, by the return addresses of its allocation. Called inside signal
+ * handlers and callbacks of the loader, so nothing here waits for another thread. */
 #define _GNU_SOURCE
 #include "preload.h"
 
@@ -12,11 +12,11 @@
 
 static struct {
     _Atomic uint64_t key;
-    _Atomic uint32_t site; /* and one more; 0: not yet known */
+    _Atomic uint32_t site; /* plus 1; 0: not yet known */
 } cache[CACHE];
 
-static _Atomic uint64_t *claimed; /* by site: the chain known by function names only that has it */
-static _Thread_local uint32_t *sequences NW_INITIAL_EXEC; /* by site: objects so far */
+static _Atomic uint64_t *claimed; /* by site: the call chain, matched by function names only, that has claimed it */
+static _Thread_local uint32_t *sequences NW_INITIAL_EXEC; /* by site: this thread's objects so far */
 
 /* The range that holds an address of an image. */
 static const nw_range *range_at(const nw_image *in, uint64_t address) {
@@ -34,8 +34,8 @@ static const nw_range *range_at(const nw_image *in, uint64_t address) {
     return low < nw_placement->ranges.count && range->module == in->module && range->start <= offset ? range : NULL;
 }
 
-/* The frames behind a chain. Those without source that no rule names (the C library, operator new)
- * are left out, as in a recording: they differ between hosts. */
+/* The frames of a call chain. Frames without line tables that no rule names (the C library, operator new)
+ * are left out, as in a recording, since they differ between hosts. */
 static uint32_t frames_of(const nw_allocation *object, uint32_t frames[NW_CHAIN]) {
     uint32_t count = 0;
     for (uint32_t i = 0; i < object->depth && count < NW_CHAIN; i++) {
@@ -56,8 +56,8 @@ static int starts_with(const nw_site *site, const uint32_t *frames, uint32_t cou
            memcmp(nw_frames(nw_placement) + site->first, frames, site->count * sizeof *frames) == 0;
 }
 
-/* Without lines, frames are functions, and those that were inlined are missing: what is left must be
- * a subsequence of the site's functions that ends with the same one. */
+/* Without line tables, frames are functions, and inlined functions are missing. The remaining frames must be
+ * a subsequence of the site's functions that ends with the same function. */
 static int functions_match(const nw_site *site, const uint32_t *frames, uint32_t count) {
     const uint32_t *wanted = nw_frames(nw_placement) + site->first;
     uint32_t known = 0, at = 0;
@@ -72,8 +72,9 @@ static int functions_match(const nw_site *site, const uint32_t *frames, uint32_t
 
 static size_t sequence_bytes(void) { return nw_placement->sites.count * sizeof *sequences; }
 
-/* Without lines a site is its function's next call that is new, or several calls if rules tell its
- * objects apart: `a = malloc(n), b = malloc(n)` is two calls on one line. */
+/* Whether a call chain may have a site that was found without line tables. The first chain that matches a site
+ * claims it. Further chains may share the site as long as rules tell its objects apart by sequence:
+ * `a = malloc(n), b = malloc(n)` is two calls on one line. */
 static int claim(uint32_t site, uint64_t chain) {
     uint64_t owner = 0;
     return atomic_compare_exchange_strong(&claimed[site], &owner, chain) || owner == chain ||
@@ -102,7 +103,8 @@ static uint64_t key_of(const nw_allocation *object) {
     return key | 1;
 }
 
-/* The first to know a chain says so to all. Who is interrupted between the two words is not waited for. */
+/* Stores the site of a chain for all threads. If a thread is interrupted between the two stores, others do not wait for
+ * it but look the chain up themselves. */
 static void remember(uint64_t key, uint32_t site) {
     for (uint32_t i = 0; i < 16; i++) {
         uint64_t there = 0;
@@ -116,7 +118,7 @@ static void remember(uint64_t key, uint32_t site) {
 
 static uint32_t look_up(const nw_allocation *object, uint64_t key, uint32_t kind) {
     uint32_t frames[NW_CHAIN], behind = 0, count = frames_of(object, frames);
-    /* A mapping is a library's way to allocate; who called the library is its site. */
+    /* Libraries allocate memory by mapping it; the site is then the code that called the library. */
     while (kind == NW_KIND_MAPPING && behind < count && frames[behind] == 0)
         behind++;
     uint32_t site = site_of(frames + behind, count - behind, key);

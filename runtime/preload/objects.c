@@ -1,4 +1,4 @@
-/* The objects placed and alive, and how their placement turned out. */
+/* The objects that are placed and alive, and on which nodes their pages are. */
 #include "preload.h"
 
 #include "../scratch.h"
@@ -66,7 +66,7 @@ void nw_objects_add(const nw_object *object) {
     __atomic_fetch_add(&nw_report->untracked, 1, __ATOMIC_RELAXED);
 }
 
-/* A prime that no number of nodes divides, or interleaving would fall into step with it. */
+/* A prime above any number of nodes. Otherwise the sampled pages of an interleaved object could all be on one node. */
 static uint64_t stride_of(uint64_t pages) {
     static const uint64_t primes[] = {131, 257, 521, 1031, 2053, 4099, 8209, 16411, 32771, 65537};
     uint32_t i = 0;

@@ -1,11 +1,11 @@
-/* Where each page of an object goes, asked of the kernel in as few calls as will do. */
+/* Computes the node of each page of an object, and requests it from the kernel in as few calls as possible. */
 #define _GNU_SOURCE
 #include "preload.h"
 
 #include <stdatomic.h>
 #include <sys/mman.h>
 
-/* The kernel allows 65,530 mappings; half of them are the program's. */
+/* The kernel allows 65,530 mappings; half of them are left to the program. */
 #define CUTS_ALL 32000
 #define CUTS_OBJECT 1024u
 
@@ -16,12 +16,12 @@ static const nw_distribution *distribution_of(const nw_object *object) {
                                                     : &nw_placement->fallback;
 }
 
-/* Huge pages only come to objects that can hold one. */
+/* Only objects that are large enough for a huge page can have one. */
 static uint64_t granule_of(const nw_object *object) {
     return object->pages >= nw_placement->granule ? nw_placement->granule : 1;
 }
 
-/* A rule's exceptions hold for objects of the recorded size. */
+/* A rule's exceptions, which apply only to objects of the recorded size. */
 static const nw_run *exceptions(const nw_object *object, uint32_t *count) {
     *count = 0;
     if (object->rule >= nw_placement->rules.count)
@@ -45,8 +45,8 @@ static uint32_t exception_at(const nw_object *object, uint64_t index) {
     return low < count && runs[low].first <= index ? runs[low].node : NW_NODE_NONE;
 }
 
-/* The node of the granule that holds a page: its middle page decides, so that a boundary inside a
- * huge page gives it to whoever owns more of it. */
+/* The node of the granule that holds a page. The granule's middle page decides, so that a huge page with a
+ * boundary inside goes to the node that should have the larger part of it. */
 static uint32_t wanted_by(const nw_object *object, uint64_t page, uint64_t granule) {
     uint64_t first = page / granule * granule, end = first + granule, last = object->page + object->pages;
     if (first < object->page)
@@ -65,7 +65,8 @@ static uint32_t wanted_by(const nw_object *object, uint64_t page, uint64_t granu
 
 uint32_t nw_wanted(const nw_object *object, uint64_t page) { return wanted_by(object, page, granule_of(object)); }
 
-/* Stretches of equal node; fills `out` when there is one. Pages left to the kernel are in none. */
+/* Counts the stretches of pages with the same node, and stores them in `out` if it is not null. Pages that are left to
+ * the kernel are in none. */
 static uint32_t stretches_of(const nw_object *object, uint64_t granule, nw_stretch *out) {
     uint64_t end = object->page + object->pages;
     uint32_t count = 0, before = NW_NODE_NONE;
@@ -86,7 +87,7 @@ static uint32_t stretches_of(const nw_object *object, uint64_t granule, nw_stret
     return count;
 }
 
-/* The kernel interleaves by page number itself, over ascending nodes. */
+/* Whether the kernel can interleave the object itself: it does so by page number, over ascending nodes. */
 static int interleaved_by_kernel(const nw_object *object, const nw_distribution *how, uint32_t nodes[NW_NODES]) {
     uint32_t count;
     exceptions(object, &count);
@@ -128,7 +129,7 @@ static void populate_all(const nw_stretch *stretches, uint32_t count) {
     __atomic_fetch_add(&nw_report->populated, pages, __ATOMIC_RELAXED);
 }
 
-/* Whether the stretches may each become a mapping; takes them from the allowance. */
+/* Whether each stretch may become a mapping of its own; if so, takes them from the allowance. */
 static int take_cuts(nw_object *object, uint32_t count) {
     if (count > CUTS_OBJECT || atomic_fetch_sub(&cuts_left, (int)count) < (int)count) {
         if (count <= CUTS_OBJECT)
@@ -141,7 +142,7 @@ static int take_cuts(nw_object *object, uint32_t count) {
 
 void nw_place_undone(uint32_t cuts) { atomic_fetch_add(&cuts_left, (int)cuts); }
 
-/* Touching on the program's behalf must not take memory it never asked for. */
+/* Touching pages for the program must not use up memory that the program itself might never touch. */
 static int may_populate(const nw_object *object) {
     return (object->pages << nw_page_shift) <= nw_kernel_free_bytes() / 2;
 }
@@ -185,7 +186,7 @@ void nw_place(nw_object *object) {
 
 static uint32_t rule_of_data;
 
-/* All pages of a span: a recording counts the index in it the same way. */
+/* Places all pages of a span. Recordings number the pages of a span in the same way. */
 static void place_span(uint32_t rule, uint64_t start, uint64_t bytes) {
     nw_object object = {.page = start >> nw_page_shift, .rule = rule};
     object.pages = ((start + bytes - 1) >> nw_page_shift) + 1 - object.page;
@@ -202,7 +203,7 @@ static void place_main_data(uint32_t rule) {
     nw_main_data(place_data);
 }
 
-/* What is particular comes last: the last word of the kernel's policies holds. */
+/* From general to specific, since a later policy for the same memory replaces an earlier one. */
 void nw_place_variables(void) {
     const nw_variable *all = nw_variables(nw_placement);
     uint32_t count = nw_placement->variables.count;

@@ -19,14 +19,14 @@
 
 const nw_table *nw_placement;
 
-/* Where nothing is placed and yet objects are to be seen. */
+/* The table of a process in which objects are listed but not placed. */
 static const nw_table nothing = {.magic = NW_TABLE_MAGIC, .version = NW_TABLE_VERSION, .granule = 1};
 
 static char folder[512];
 
 int nw_placing(void) { return nw_placement && nw_placement != &nothing; }
 
-/* Said by `run` at its end. */
+/* Switches placement off without a message; `run` reports it at its end. */
 static void off(const char *why) {
     nw_heap_stop();
     nw_placement = NULL;
@@ -43,14 +43,14 @@ void nw_preload_off(const char *why) {
     off(why);
 }
 
-/* valgrind's helgrind and drd know locks, not what is kept without: they would find races among our own accesses and
- * change the program's status. Each loads a library of its own into the program. */
+/* Valgrind's helgrind and drd recognise locks but not lock-free code: they would report races between our own accesses,
+ * and so change the program's exit status. Each is recognised by the library that it loads into the program. */
 static int is_race_detector(struct dl_phdr_info *info, size_t size, void *unused) {
     (void)size, (void)unused;
     return strstr(info->dlpi_name, "/vgpreload_helgrind-") || strstr(info->dlpi_name, "/vgpreload_drd-");
 }
 
-/* A place keeps the rule of its first object: they are one to a recording. */
+/* All objects of a place (zone.h) get the rule of the first one, since a recording treats them as one object. */
 static uint32_t rule_of(const nw_allocation *allocation) {
     if (allocation->tag && *allocation->tag)
         return *allocation->tag - 1;
@@ -93,11 +93,11 @@ static void freed(void *address, size_t mapped, int kept) {
     errno = before;
 }
 
-/* All of them where they are to be seen. */
+/* Whether an allocation gets pages of its own: always if objects are listed. */
 static int separate(uintptr_t caller, size_t bytes) { return nw_seeing() || nw_caller_separates(caller, bytes); }
 
-/* What the child inherits was counted by its parent. Most children only execute something else: a report of
- * its own has who places something. */
+/* Objects that the child inherits are in its parent's report. Most children only execute another program, so a
+ * child opens a report of its own only when it places something. */
 static void after_fork(void) { nw_report_inherited(); }
 
 int nw_reporting(void) {
@@ -106,7 +106,7 @@ int nw_reporting(void) {
     return nw_placement != NULL;
 }
 
-/* In a child of vfork too: of its parent's memory only the report's count changes. */
+/* This and `lacks` also run in a child of vfork; of its parent's memory they change only a count in the report. */
 static const char *left_out(char *const *environment, int reset) {
     (void)reset;
     return nw_is_preloaded(environment) ? NULL : "another environment, or another root";
@@ -118,15 +118,15 @@ static void lacks(const char *why, const char *file) {
         __atomic_fetch_add(&nw_report->unreached, 1, __ATOMIC_RELAXED);
 }
 
-/* What became of our objects is known up to here: the process goes on, maybe as a program that has no report. A child of
- * vfork has its parent's. */
+/* The report covers the objects up to here; the process may go on as a program without a report. A child of vfork,
+ * which has its parent's report, leaves it unchanged. */
 static void leaves(int leaves) {
     uint32_t from = leaves ? NW_RUNNING : NW_EXECUTED, to = leaves ? NW_EXECUTED : NW_RUNNING;
     if (nw_placing() && !nw_report_is_inherited() && nw_report->pid == (uint32_t)getpid())
         __atomic_compare_exchange_n(&nw_report->state, &from, to, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
 }
 
-/* Whether the table may be for this executable, by its head alone: most processes are somebody else. */
+/* Whether the table may be for this executable, judged by its header only: most processes execute another program. */
 static int may_be_mine(int file) {
     nw_table head;
     struct stat status;
@@ -145,7 +145,7 @@ static const nw_table *table_for_me(void) {
     int file = open(path, O_RDONLY | O_CLOEXEC), mine = file >= 0 && may_be_mine(file);
     if (file >= 0)
         close(file);
-    else if (errno != ENOENT && errno != EACCES) /* `run` has ended and cleaned up, or our user is another */
+    else if (errno != ENOENT && errno != EACCES) /* those mean that `run` has ended, or that our user is another */
         nw_preload_off("cannot open the table");
     const nw_table *table = mine ? nw_table_open(path, &why) : NULL;
     if (mine && !table)
@@ -183,7 +183,7 @@ __attribute__((constructor)) static void begin(void) {
         nw_seen_data();
         nw_place_variables();
         pthread_atfork(NULL, NULL, after_fork);
-        if (nw_placing() && nw_placement->device == 0 && nw_placement->inode == 0) { /* for whatever is started */
+        if (nw_placing() && nw_placement->device == 0 && nw_placement->inode == 0) { /* the table is for all programs */
             nw_lacks = lacks;
             nw_left_out = left_out;
         }
@@ -195,7 +195,7 @@ __attribute__((constructor)) static void begin(void) {
     errno = before;
 }
 
-/* A child of vfork shares our memory, not our pages' fate. */
+/* Reads the placement back, but not in a child of vfork: it has this memory, but its end is not this process's end. */
 __attribute__((destructor)) static void end(void) {
     if (!nw_placement || nw_report_is_inherited() || nw_report->state != NW_RUNNING ||
         nw_report->pid != (uint32_t)getpid())
@@ -208,7 +208,7 @@ __attribute__((destructor)) static void end(void) {
         nw_report->state = NW_READ_BACK;
 }
 
-/* Leaves without destructors, so the last look is taken here. */
+/* _exit runs no destructors, so the placement is read back here. */
 __attribute__((visibility("default"), noreturn)) void _exit(int status) {
     end();
     for (;;)

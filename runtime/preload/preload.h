@@ -1,8 +1,8 @@
-/* Inside libnodewise-preload.so: an unmodified program's objects go where a table says, before they
- * are touched, and its threads are bound.
+/* Interfaces inside libnodewise-preload.so, which places the objects of an unmodified program by a table,
+ * before they are touched, and binds its threads.
  *
- * Nothing here may break the program: no malloc, errno as it was, and on any fault of our own the
- * preload switches itself off with one line.
+ * Nothing here may break the program: malloc is called only when a thread is created, errno is kept, and
+ * after a failure of its own the library switches itself off and prints one line.
  */
 #ifndef NODEWISE_PRELOAD_H
 #define NODEWISE_PRELOAD_H
@@ -23,47 +23,48 @@
 
 /* preload.c: null when there is nothing to do in this process. */
 extern const nw_table *nw_placement;
-/* Whether objects are placed here; if not, they are only seen. */
+/* Whether objects of this process are placed; otherwise they are only listed (seen.c). */
 int nw_placing(void);
 void nw_preload_off(const char *why);
 /* Makes a forked child use a summary of its own from now on; 0 if nothing is left to do in this process. */
 int nw_reporting(void);
 
-/* report.c: the summary of this process, in a file of that folder; 0: not even private memory. */
+/* report.c: makes the summary of this process, in a file of that folder or else in private memory; 0: out of memory. */
 int nw_report_open(const char *folder);
 /* After fork: the summary is the parent's until the child opens its own. */
 void nw_report_inherited(void);
 int nw_report_is_inherited(void);
-/* Room for `live` objects alive, of which there are `from`; 0: there is none. */
+/* Extends the table of live objects from `from` to `live` slots; 0 if that is not possible. */
 int nw_report_grow(uint32_t from, uint32_t live);
 
-/* kernel.c: the kernel, or with $NODEWISE_PRELOAD_TRACE set a file that says what would be asked of
- * it. Nodes are logical. Each returns 0, or the negative error number. */
+/* kernel.c: makes system calls, or, if $NODEWISE_PRELOAD_TRACE is set, writes to that file which calls it
+ * would make. Nodes are logical. Each returns 0, or the negative error number. */
 void nw_kernel_start(const nw_table *table);
 int nw_kernel_tracing(void);
 void nw_kernel_trace(const char *format, ...) __attribute__((format(printf, 1, 2)));
 int nw_kernel_prefer(uint64_t page, uint64_t pages, uint32_t node, int move);
 int nw_kernel_interleave(uint64_t page, uint64_t pages, const uint32_t *nodes, uint32_t count, int move);
-/* Touches each run's pages on its node, whatever the mapping's policy. */
+/* Touches the pages of each stretch while the calling thread prefers the stretch's node. The mappings must have no
+ * policy of their own, which would take precedence. */
 typedef struct nw_stretch {
     uint64_t page, pages;
     uint32_t node;
 } nw_stretch;
 int nw_kernel_populate(const nw_stretch *stretches, uint32_t count);
-/* Sets the memory policy of this thread and of those that it starts, for memory of no placed object. */
+/* Sets the memory policy of this thread and of those that it starts, for memory that belongs to no placed object. */
 int nw_kernel_rest(const uint32_t *nodes, uint32_t count);
 int nw_kernel_split_huge(uint64_t page, uint64_t pages);
-/* Pages and their logical nodes, NW_NODE_NONE where untouched or elsewhere: a room of ../scratch.h. */
+/* Pages and their logical nodes, NW_NODE_NONE if untouched or elsewhere. Fits into a buffer of ../scratch.h. */
 #define NW_ASKED 200u
 typedef struct nw_pages_asked {
     uint64_t page[NW_ASKED];
-    void *address[NW_ASKED]; /* the query's own */
+    void *address[NW_ASKED]; /* used by nw_kernel_query itself */
     uint32_t node[NW_ASKED];
     uint32_t count;
 } nw_pages_asked;
 int nw_kernel_query(nw_pages_asked *asked);
 int nw_kernel_bind(uint32_t ordinal, uint32_t cpu);
-/* Goes to a CPU without staying bound to it, and prefers its node until nw_kernel_home_ends. */
+/* Moves the calling thread to a CPU without binding it, and makes it prefer the node until nw_kernel_home_ends. */
 void nw_kernel_home(uint32_t cpu, uint32_t node);
 void nw_kernel_home_ends(void);
 /* In the main thread, restores the original policy for a program that it starts; 0 if it is in force already. */
@@ -80,12 +81,12 @@ uint32_t nw_match(const nw_allocation *object, uint32_t kind);
 int nw_match_start(void);
 void nw_match_thread_ends(void);
 
-/* images.c: one of the table's modules where it is loaded. */
+/* images.c: a module of the table, as it is loaded. */
 typedef struct nw_image {
     uint64_t start, end, bias;
     uint32_t module;
 } nw_image;
-/* The one that code lies in; 0 if it is none of the table's. */
+/* The module that contains a code address; 0 if it is not in the table. */
 int nw_image_at(uint64_t address, nw_image *image);
 void nw_images_start(void);
 /* The load bias of a module that was loaded at start; 0 when it was not. */
@@ -98,7 +99,7 @@ void nw_main_data(nw_span_function *place);
 typedef struct nw_object {
     uint64_t page, pages;
     uint32_t rule, thread;
-    int fresh;     /* pages are untouched: nothing to move */
+    int fresh; /* pages are untouched: nothing to move */
     uint32_t cuts; /* mappings its placement may have added */
 } nw_object;
 void nw_place(nw_object *object);
@@ -106,7 +107,7 @@ void nw_place_undone(uint32_t cuts);
 uint32_t nw_wanted(const nw_object *object, uint64_t page);
 void nw_place_variables(void);
 
-/* objects.c: what is placed and alive, and how it turned out. */
+/* objects.c: the objects that are placed and alive, and where their pages are. */
 void nw_objects_want(const nw_object *object, uint32_t node, uint64_t pages);
 void nw_objects_add(const nw_object *object);
 void nw_objects_remove(void *address);
@@ -116,10 +117,10 @@ void nw_objects_read_back(void);
 int nw_seen_start(void);
 int nw_seeing(void);
 void nw_seen(const nw_object *object);
-void nw_seen_data(void); /* the executable's own */
-void nw_seen_end(void);  /* which frames they have */
+void nw_seen_data(void); /* lists the executable's variables */
+void nw_seen_end(void); /* lists the frames of all objects */
 
-/* mapped.c: fresh memory that is no object of the program's; null if there is none. */
+/* mapped.c: memory for our own use, which does not count as an object of the program; null: out of memory. */
 void *nw_own_memory(size_t bytes);
 
 /* threads.c: number of the calling thread in the order of pthread_create; the main thread is 0. */
@@ -127,7 +128,7 @@ uint32_t nw_thread_ordinal(void);
 void nw_threads_start(void);
 
 /* companion.c: a thread that holds pages for a balancer, if $NODEWISE_BALANCE names one. */
-void nw_companion_prepare(void); /* before any policy of ours */
+void nw_companion_prepare(void); /* to be called before we set any policy */
 void nw_companion_start(void);
 /* Called in a thread of the program: does the pending work that only such a thread can do. */
 void nw_companion_passes(int may_allocate);

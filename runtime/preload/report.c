@@ -1,5 +1,5 @@
-/* The file a placed process reports in. It is as large as what is said, and never written beyond what has
- * blocks: a full disk must not become a SIGBUS of the program's. */
+/* The file in which a placed process reports. It is no larger than its contents, and is written only where
+ * blocks are allocated: a full disk must not cause a SIGBUS in the program. */
 #define _GNU_SOURCE
 #include "preload.h"
 
@@ -16,13 +16,13 @@
 nw_summary *nw_report;
 
 static char path[600];
-static int inherited; /* the report is the parent's: this process has nothing to say yet */
+static int inherited; /* the report is the parent's: this process has not made one of its own yet */
 
 static size_t bytes_with(uint32_t live) {
     return nw_live_offset(nw_placement->rules.count, nw_placement->nodes.count) + live * sizeof(nw_live);
 }
 
-/* Larger files raise SIGXFSZ. */
+/* Writing beyond the limit would raise SIGXFSZ. */
 static int within_limit(size_t bytes) {
     struct rlimit limit;
     return getrlimit(RLIMIT_FSIZE, &limit) != 0 || bytes <= limit.rlim_cur;
@@ -40,7 +40,7 @@ static int write_zeros(int file, size_t from, size_t to) {
     return 1;
 }
 
-/* Blocks for [from, to) of the file. */
+/* Allocates blocks for [from, to) of the file. */
 static int allocate(int file, size_t from, size_t to) {
     if (!within_limit(to))
         return 0;
@@ -49,8 +49,8 @@ static int allocate(int file, size_t from, size_t to) {
     return (errno == EOPNOTSUPP || errno == ENOSYS) && write_zeros(file, from, to);
 }
 
-/* A file for each process image: the name is free, or the next one is. It stays where there is no room for
- * its contents, which tells `run` that somebody could not report. */
+/* Creates the file of this process image, under the first name that is free. If there is no room for its
+ * contents, the empty file stays, which tells `run` that a process could not report. */
 static int create_file(const char *folder) {
     for (unsigned again = 0; again < 1000; again++) {
         snprintf(path, sizeof path, "%s/summary-%d-%u", folder, (int)getpid(), again);
@@ -61,7 +61,7 @@ static int create_file(const char *folder) {
     return -1;
 }
 
-/* Addresses for all objects there may be; blocks for the first few. */
+/* Maps addresses for the largest number of objects, and allocates blocks for the first few. */
 static void *map_file(const char *folder) {
     int file = create_file(folder);
     if (file < 0)
@@ -73,7 +73,7 @@ static void *map_file(const char *folder) {
     return at == MAP_FAILED ? NULL : at;
 }
 
-/* Private memory where nothing can be, or is to be, reported. */
+/* Uses private memory where nothing can be reported, or nothing has to be. */
 int nw_report_open(const char *folder) {
     nw_summary *shared = nw_placing() ? map_file(folder) : NULL;
     nw_summary *summary = shared ? shared : nw_own_memory(bytes_with(NW_LIVE));
@@ -94,8 +94,8 @@ void nw_report_inherited(void) { inherited = 1; }
 
 int nw_report_is_inherited(void) { return inherited; }
 
-/* The file may be out of reach by now: another user, another root, a full disk. Done twice at a time, it is
- * the same as once. */
+/* Fails if the file is out of reach by now (another user or root), or if the disk is full. Two threads may do this
+ * at the same time. */
 int nw_report_grow(uint32_t from, uint32_t live) {
     int file = open(path, O_RDWR | O_CLOEXEC);
     int grown = file >= 0 && allocate(file, bytes_with(from), bytes_with(live));

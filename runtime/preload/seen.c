@@ -1,10 +1,11 @@
-/* What objects there are, for whoever wants to know which pages belong to one: a line each, appended to
- * $NODEWISE_OBJECTS: `<process> <rule or -> <first page, hex> <pages> <thread>`. Only the same
- * object gets the addresses of one that goes, so nothing is said of those.
+/* Lists the objects, so that pages can be attributed to them: a line each, appended to $NODEWISE_OBJECTS: `<process>
+ * <rule or -> <first page, hex> <pages> <thread>`. Freed objects are not reported, since their addresses are reused
+ * only by the same object.
  *
- * At the process' end `<process> = <first page, hex> <first frame, hex> <pages>` for each run of consecutive frames of
- * these objects, where the kernel shows frames to the user: several processes can have objects at one address, the
- * variables of a program that is not position-independent for one, and only frames tell whose page it was. */
+ * At the end of the process follows `<process> = <first page, hex> <first frame, hex> <pages>` for each run of
+ * consecutive frames of these objects, if the kernel shows frames to the user. Several processes can have objects at
+ * the same address, such as the variables of a program that is not position-independent, and only frames tell which
+ * process a page belongs to. */
 #define _GNU_SOURCE
 #include "preload.h"
 
@@ -28,13 +29,14 @@ int nw_seen_start(void) {
     return nw_seeing();
 }
 
-/* Opened each time: a descriptor kept might be closed by the program, and its number then be another's. */
+/* The file is opened each time: a descriptor that is kept open could be closed by the program, and its number then be
+ * used for another file. */
 static void append(const char *line, int length) {
     int to = open(file, O_WRONLY | O_APPEND | O_CLOEXEC | O_NOCTTY);
     if (to < 0)
         return;
     ssize_t written = write(to, line, (size_t)length);
-    (void)written; /* the page counts as nobody's */
+    (void)written; /* on failure the pages are attributed to no object */
     close(to);
 }
 
@@ -48,7 +50,7 @@ void nw_seen(const nw_object *object) {
                           (unsigned long long)object->page, (unsigned long long)object->pages, object->thread));
 }
 
-enum { ENTRIES = 32 }; /* read at once, on whatever stack a program ends on */
+enum { ENTRIES = 32 }; /* read at once; few, since the stack on which a program ends may be small */
 /* A page of this process alone: neither of a file, nor the page of zeros, nor shared since a fork. */
 #define OWN (1ull << 63 | 1ull << 56)
 #define OF_FILE (1ull << 61)
@@ -113,7 +115,7 @@ static int next_line(int from, off_t *at, char *line, size_t size) {
     return 1;
 }
 
-/* Larger files raise SIGXFSZ, and these lines are many. */
+/* Whether file sizes are limited: these lines are many, and writing beyond the limit raises SIGXFSZ. */
 static int is_limited(void) {
     struct rlimit limit;
     return getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur != RLIM_INFINITY;
@@ -126,12 +128,12 @@ void nw_seen_end(void) {
     struct stat status;
     int own = (int)getpid(), process;
     int from = open(file, O_RDONLY | O_CLOEXEC | O_NOCTTY), pagemap = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
-    off_t at = 0, end = from >= 0 && fstat(from, &status) == 0 ? status.st_size : 0; /* ours come after it */
+    off_t at = 0, end = from >= 0 && fstat(from, &status) == 0 ? status.st_size : 0; /* our own lines follow it */
     unsigned long long page, pages, before = 0, told = 0;
     while (pagemap >= 0 && at < end && next_line(from, &at, line, sizeof line)) {
         if (sscanf(line, "%d %15s %llx %llu", &process, rule, &page, &pages) != 4 || process != own || *rule == '=')
             continue;
-        /* One that grew has a line each time. */
+        /* An object that grew has a line for each of its sizes. */
         unsigned long long known = page == before && told < pages ? told : 0;
         tell_frames(pagemap, page + known, pages - known);
         before = page;

@@ -1,6 +1,6 @@
-/* What a placed process says about itself while it runs: a file mapped MAP_SHARED, so that nothing is
- * lost when the process is killed. A header, a tally for each rule and one for the rest, and the objects
- * alive, for which the file grows. The Rust mirror is crates/enforce/src/summary.rs. */
+/* The report of a placed process about itself while it runs: a file mapped MAP_SHARED, so that nothing is
+ * lost when the process is killed. It has a header, a tally for each rule and one for the fallback, and a table
+ * of live objects, for which the file grows. The Rust mirror is crates/enforce/src/summary.rs. */
 #ifndef NODEWISE_PRELOAD_SUMMARY_H
 #define NODEWISE_PRELOAD_SUMMARY_H
 
@@ -9,17 +9,17 @@
 #include <stddef.h>
 
 #define NW_SUMMARY_MAGIC 0x32616d6d7573776eull /* "nwsumma2" */
-#define NW_LIVE_FIRST 64u /* slots for objects at first; then twice as many more each time */
-#define NW_LIVE (NW_LIVE_FIRST * ((1u << 10) - 1)) /* and at most; more are placed but not read back */
+#define NW_LIVE_FIRST 64u /* slots for objects at first; each extension adds twice as many as the one before */
+#define NW_LIVE (NW_LIVE_FIRST * ((1u << 10) - 1)) /* most slots; further objects are placed but not read back */
 
-/* Of the objects of one rule. */
+/* Sums over the objects of one rule. */
 typedef struct nw_tally {
     uint64_t objects, pages;
-    uint64_t touched, right; /* when read back: pages with memory, and of those where they were wanted */
-    uint64_t by_node[];      /* pages wanted on each logical node, then those got */
+    uint64_t touched, right; /* when read back: pages with memory, and those of them that are on the wanted node */
+    uint64_t by_node[];      /* pages wanted on each logical node, then pages found on each */
 } nw_tally;
 
-/* An object alive: its first page is 0 in a slot never used, 1 in one that is free again. */
+/* A live object. `page` is its first page, or 0 in a slot never used, 1 in one free again, 2 in one being filled. */
 typedef struct nw_live {
     uint64_t page, pages;
     uint32_t rule, thread;
@@ -31,18 +31,18 @@ enum nw_state { NW_RUNNING = 1, NW_READ_BACK = 2, NW_OFF = 3, NW_EXECUTED = 4 /*
 typedef struct nw_summary {
     uint64_t magic;
     uint32_t pid, state;
-    uint32_t rules;          /* tallies: one more, the fallback */
-    uint32_t nodes;          /* of a tally */
-    uint32_t live;           /* slots for objects alive */
-    uint32_t threads;        /* bound by us */
-    uint32_t refused;        /* calls the kernel refused, and the last error */
+    uint32_t rules;          /* number of rules; there is one more tally, for the fallback */
+    uint32_t nodes;          /* number of nodes in a tally */
+    uint32_t live;           /* slots for live objects */
+    uint32_t threads;        /* threads bound by us */
+    uint32_t refused;        /* system calls that the kernel refused, and the last error */
     uint32_t last_error;
-    uint32_t coarsened;      /* objects decided in larger pieces, for want of mappings or memory */
-    uint32_t untracked;      /* objects beyond the slots there is room for */
+    uint32_t coarsened;      /* objects placed in larger pieces than wanted, for lack of mappings or memory */
+    uint32_t untracked;      /* objects that found no slot */
     uint64_t populated;      /* pages touched by us */
-    uint64_t by_name;        /* objects whose site was told by function names alone */
-    char off[120];           /* why it switched itself off */
-    uint32_t unreached;      /* programs it started that got no preload: their environment or root is another */
+    uint64_t by_name;        /* objects whose site was recognised by function names alone */
+    char off[120];           /* why placement was switched off */
+    uint32_t unreached;      /* programs started without our library, as they got another environment or root */
     uint32_t own_masks;      /* calls by which the program bound threads itself */
 } nw_summary;
 
@@ -60,6 +60,6 @@ static inline nw_live *nw_live_at(nw_summary *summary, uint32_t slot) {
     return (nw_live *)(void *)((char *)summary + nw_live_offset(summary->rules, summary->nodes)) + slot;
 }
 
-extern nw_summary *nw_report; /* never null: private memory when there is no file */
+extern nw_summary *nw_report; /* null until nw_report_open; private memory when there is no file */
 
 #endif

@@ -1,4 +1,4 @@
-/* Reading the table: nothing in it is believed before it is checked. */
+/* Reads the table, and checks everything in it before it is used. */
 #define _GNU_SOURCE
 #include "table.h"
 

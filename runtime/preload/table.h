@@ -12,7 +12,7 @@
 
 #define NW_TABLE_MAGIC 0x31656c626174776eull /* "nwtable1" */
 #define NW_TABLE_VERSION 2u
-#define NW_NODES 128u /* most nodes a table may speak of */
+#define NW_NODES 128u /* most nodes of a table */
 #define NW_ANY UINT32_MAX
 
 /* Kinds of memory that can be placed: nodewise_profile::ObjectKind in its order. */
@@ -21,23 +21,23 @@ enum nw_kind { NW_KIND_HEAP = 1, NW_KIND_ARENA = 2, NW_KIND_STATIC = 3, NW_KIND_
 enum nw_table_flags {
     NW_BIND_THREADS = 1,    /* in pthread_create */
     NW_SPLIT_HUGE = 2,      /* decide at 4 KiB although huge pages are on: turn them off per object */
-    NW_PLACE_REST = 4,      /* `fallback` also goes for small allocations, by the process's policy */
-    NW_MAIN_HOME = 8,       /* the main thread begins at its node, before anything has bound it */
-    NW_OPENMP_PLACES = 16,  /* OpenMP's runtime binds instead, by places that are the plan's */
+    NW_PLACE_REST = 4,      /* `fallback` also applies to small allocations, by the process's policy */
+    NW_MAIN_HOME = 8,       /* the main thread begins on its node, before it is bound */
+    NW_OPENMP_PLACES = 16,  /* OpenMP's runtime binds the threads instead, to places (OMP_PLACES) of the plan */
     NW_FOLLOWED = 32,       /* the runner sends threads to other CPUs of the plan while they run */
 };
 
-/* A shared object of the program, known by its file. */
+/* A shared object of the program, identified by its file. */
 typedef struct nw_module {
     uint64_t device, inode;
-    uint64_t sourced; /* it has line tables, so a frame of it that no rule names still is one */
+    uint64_t sourced; /* has line tables: its frames count as frames even if no rule names them */
 } nw_module;
 
 /* A call site: frames, innermost first, as indices that ranges use too; 0 is any unknown frame. */
 typedef struct nw_site {
     uint32_t first, count;
     uint32_t by_name; /* only function names are known: no lines, no inlining */
-    uint32_t objects; /* that rules tell apart by sequence; 0: none are */
+    uint32_t objects; /* number of objects that rules tell apart by sequence; 0: none */
 } nw_site;
 
 /* Code whose inline-expanded frames are the same throughout; offsets from the load bias. */
@@ -54,7 +54,7 @@ typedef struct nw_run {
     uint32_t node, unused;
 } nw_run;
 
-/* One rule; the first whose kind, site, thread and sequence match (NW_ANY: all do) wins. */
+/* One rule. The first whose kind, site, thread and sequence match applies; NW_ANY matches all. */
 typedef struct nw_rule {
     uint32_t kind, site, thread, sequence;
     nw_distribution how;
@@ -66,7 +66,7 @@ typedef struct nw_rule {
 typedef struct nw_variable {
     uint64_t address, bytes; /* offset from the load bias */
     uint32_t module, rule;
-} nw_variable; /* no bytes: what is left of the executable's writable data */
+} nw_variable; /* `bytes` 0: the rest of the executable's writable data */
 
 /* Sections, in the order of the header. */
 #define NW_SECTIONS(X)        \
@@ -90,7 +90,7 @@ typedef struct nw_table {
     uint64_t magic;
     uint32_t version, flags;
     uint64_t bytes;          /* of the whole file */
-    uint64_t device, inode;  /* of the one executable this is for; zeros: any */
+    uint64_t device, inode;  /* of the only executable that this table is for; zeros: any */
     uint32_t granule;        /* base pages decided together: 1, or 512 where huge pages are on */
     uint32_t unused;
     nw_distribution fallback; /* for objects no rule names */

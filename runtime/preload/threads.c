@@ -12,19 +12,19 @@
 
 #define EXPORTED __attribute__((visibility("default")))
 
-/* The C library's. */
+/* The C library's functions. */
 static struct {
     int (*create)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
     int (*standard)(thrd_t *, thrd_start_t, void *); /* null: before glibc 2.28 */
 } next;
 
-/* Early: once threads run, another may hold the loader's lock and wait for this one. */
+/* Done early: once there are threads, another one may hold the loader's lock while it waits for this one. */
 __attribute__((constructor(102))) static void look_up(void) {
     *(void **)&next.standard = dlsym(RTLD_NEXT, "thrd_create");
     *(void **)&next.create = dlsym(RTLD_NEXT, "pthread_create");
 }
 
-/* What other libraries' constructors call comes before ours. */
+/* Constructors of other libraries may call our functions before our constructor has run. */
 static void know_next(void) {
     if (!next.create)
         look_up();
@@ -32,7 +32,7 @@ static void know_next(void) {
 
 typedef struct start {
     void *(*routine)(void *);
-    thrd_start_t standard; /* or this one */
+    thrd_start_t standard; /* instead of `routine`, for thrd_create */
     void *argument;
     uint32_t ordinal, lane;
     int bind;
@@ -42,12 +42,12 @@ typedef struct start {
 static _Atomic uint32_t started = 1;
 static _Thread_local uint32_t ordinal NW_INITIAL_EXEC;
 
-/* ---- Lanes (heap.h): the lowest that is free. ---- */
+/* ---- Lanes (heap.h): a thread gets the lowest one that is free. ---- */
 
-#define LANES 65536u /* more threads have none */
+#define LANES 65536u /* further threads have none */
 static uint64_t lanes[LANES / 64];
 
-/* 0: there is none. */
+/* 0: none is free. */
 static uint32_t lane_take(void) {
     for (uint32_t i = 0; i < LANES / 64; i++) {
         uint64_t taken = __atomic_load_n(&lanes[i], __ATOMIC_RELAXED);
@@ -66,7 +66,7 @@ static void lane_give(uint32_t lane) {
         __atomic_fetch_and(&lanes[(lane - 1) / 64], ~(1ull << (lane - 1) % 64), __ATOMIC_RELEASE);
 }
 
-/* Its thread was not begun. */
+/* Called if the thread could not be created. */
 static void forget(start *begin) {
     lane_give(begin->lane);
     free(begin);
@@ -102,8 +102,9 @@ static void *run(void *argument) {
 
 static int run_standard(void *argument) { return (int)(intptr_t)run(argument); }
 
-/* The main thread is bound once others appear: programs that make system calls of their own count CPUs by its mask
- * until then. One whose mask the program set is left alone. OpenMP runtimes have bound it by now. */
+/* Whether threads are bound by us. Also binds the main thread, which is done only when the first other thread is
+ * created: until then programs that make system calls themselves count CPUs by its mask. It is not bound if the program
+ * has set its mask, nor where OpenMP's runtime binds, which has bound it by now. */
 static int binding_on(void) {
     static _Atomic int main_settled;
     int ours = (nw_placement->flags & NW_BIND_THREADS) != 0;
@@ -121,7 +122,7 @@ void nw_threads_start(void) {
         nw_kernel_home(nw_thread_cpus(nw_placement)[0], nw_thread_nodes(nw_placement)[0]);
 }
 
-/* What a thread begins with; null where it is left alone, or for want of memory. */
+/* The data that a new thread begins with; null if the thread is left alone, or for lack of memory. */
 static start *expect(const pthread_attr_t *attributes, void *argument, const void *caller) {
     nw_companion_passes(1);
     start *begin = nw_placement && nw_reporting() ? malloc(sizeof *begin) : NULL;
@@ -151,7 +152,7 @@ EXPORTED int pthread_create(pthread_t *thread, const pthread_attr_t *attributes,
     return status;
 }
 
-/* C11's own, which does not come by pthread_create. */
+/* C11's function, which does not call pthread_create. */
 EXPORTED int thrd_create(thrd_t *thread, thrd_start_t routine, void *argument) {
     know_next();
     if (!next.standard)
