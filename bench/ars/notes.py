@@ -15,8 +15,9 @@ OWN = {
     "A2": "“The range that the unknown latencies give” is read as that of ratios 10 to 100.",
     "A3": "“Best migration” is the fastest of the five algorithms; “below 0.98 or similar” is at most 1.05.",
     "A9": "Read as of Out-W alone: under other algorithms the paper's own LU has 10 %.",
-    "A11": "An additional migration takes a page to a node to which Out-U does not take it. “When” is in percent of the run's "
-           "accesses: the median of the additional ones, and of all of Out-U's.",
+    "A11": "“At most 2 % incorrect” is read as of each program, “earlier” as of LU and WATER; a range has both of these two. An "
+           "additional migration takes a page to a node to which Out-U does not take it. “When” is in percent of the run's accesses: the "
+           "median of the additional ones, and of all of Out-U's.",
 }
 REMOTE_ONLY, SEES_ALL = tuple(LOCAL), tuple(LOCAL.values())
 SEEING = ("with Out-U-local and Out-W-local, which see the accesses that a page's own node makes, in the place of Out-U and Out-W, which "

@@ -8,10 +8,12 @@ import sys
 import time
 
 from judge import Check
-from judge.check import Test
+from judge.check import Range, Test
 from programs import CLUSTERING, PROGRAMS, REPEATS, THREADS
+from reasons import by_value
 from recordings import NODEWISE, PLAIN
 from row import Row
+from single import PRICES
 
 SECONDS = 20
 BALANCING = pathlib.Path("/proc/sys/kernel/numa_balancing")
@@ -96,16 +98,25 @@ def all_moved(data):
 
 S10 = Check("S10", lambda data: data,
             lambda f: f["moving"] <= 3 and f["deciding, live"] < 0.5 and f["memory, live (MB)"] < 2,
-            {"memory moved without a budget": all_moved}, "",
-            "The rival is migration without a budget; a policy that never moves costs nothing, by definition.")
+            {"memory that never moves": lambda data: {**data, "moving": 0.0}}, {"memory moved without a budget": all_moved},
+            remark="Memory that never moves passes wherever the row holds, by definition: the row claims that costs are small.")
 
 
 # What a test of the row's reason takes away.
 LESS = {"with a tenth of the observing budget, 0.2 %": ("--observe-budget", "0.2%"), "with decisions every 2 s": ("--interval", "2s")}
 
 
-def judged(single, workloads):
-    """The row, or none and why it was not tested."""
+def by_price(alone, beside, found):
+    """S10's data over the prices that S6 and S8 were run at, whose ranges `alone` and `beside` are; `found` is of the live loop."""
+    one, several = (next(r for r in ranges if r.name == PRICES) for ranges in (alone, beside))
+
+    def at(price):
+        return [{**live, **runs(a, b)} for live, a, b in zip(found, one.data[price], several.data[price], strict=True)]
+    return Range(one.name, one.source, {price: at(price) for price in one.data})
+
+
+def judged(single, workloads, open_alone, open_beside):
+    """The row, or none and why it was not tested. The last two are the ranges of S6 and of S8."""
     with balancing():
         beside = [live() for _ in range(REPEATS)]
         others = {what: live(*options) for what, options in LESS.items()}
@@ -115,8 +126,8 @@ def judged(single, workloads):
                     f"of the runs' time moving took {most:.1f} % at most.")
     moved = [runs(one, several) for one, several in zip(single, workloads, strict=True)]
     repeats = [{**one, **found} for one, found in zip(moved, beside, strict=True)]
-    idle = idle_memory()
-    return [Row(S10, repeats, [], DIFFERS, tests=(
+    idle, prices = idle_memory(), by_price(open_alone, open_beside, beside)
+    return [Row(S10, repeats, [prices], DIFFERS, by_value([prices], "Moving takes, % of the run time", lambda data: data["moving"]), tests=(
         Test(f"less the {idle:.0f} MB that a nodewise has resident which only prints its version",
              [{**one, "memory, live (MB)": one["memory, live (MB)"] - idle} for one in repeats]),
         *(Test(what, [{**moved[0], **found}]) for what, found in others.items())))], ""

@@ -31,7 +31,7 @@ def main():
     two, first = table1.judged(recordings)
     three, alone = single.judged(recordings)
     beside, workloads = several.judged(recordings)
-    costs, why = overhead.judged(alone, workloads)
+    costs, why = overhead.judged(alone, workloads, three[0].ranges, beside[0].ranges)
     rows = [*two, *three, *beside, *costs, *placements.judged()]
     found = [judge(row.check, row.repeats, size=size, basis="simulation", ranges=row.ranges, differs=row.differs, reason=row.looked_at,
                    tests=row.tests) for row in rows]

@@ -6,6 +6,7 @@ from statistics import fmean
 
 from judge import Check
 from judge.check import BETTER
+from judge.verdict import DEAD, RIVAL
 from programs import CHANGING, STATIC
 from study import MACHINES, POLICIES, RIVALS, THRESHOLDS
 
@@ -135,9 +136,30 @@ def ends_apart(program):
         machine["mixed:0.8"], machine["mixed:0.95"] = machine["locality"], machine["interleave"]
 
 
-DEAD = {"first-touch in mixed's place": speed("mixed", "first-touch")}
-RIVAL = {"locality in mixed's place": speed("mixed", "locality")}
+def in_place(place):
+    """Rivals: the times of every other policy that the paper runs, in the place of the one that a row is about, each by itself."""
+    return {f"{other} in {place}'s place": speed(place, other) for other in (*RIVALS, "mixed") if other != place}
+
+
+def dead(place):
+    return {f"first-touch in {place}'s place": speed(place, "first-touch")}
+
+
+def balance_in_place(place):
+    """Rivals likewise, with their balances."""
+    return {f"{other} in {place}'s place": balanced_as(place, other) for other in POLICIES if other not in (place, "first-touch")}
+
+
+def any_threshold(stands_in):
+    """A policy without a threshold in mixed's place."""
+    def edit(program):
+        for machine in program["speedup"].values():
+            machine.update({f"mixed:{t}": machine[stands_in] for t in THRESHOLDS})
+    return changed(edit)
+
+
 NOTHING = {"first-touch in every policy's place": changed(never_moving)}
+EVEN = {"first-touch in every policy's place": changed(all_first_touch)}
 
 # ---- The rows. ----
 
@@ -226,35 +248,32 @@ def d13(f):
     return all(abs(f[f"{m.title}, {t}"] - f[f"{m.title}, 0.9"]) <= 3 for m in MACHINES for t in THRESHOLDS)
 
 
-PROPERTY = "The row is about programs; no policy is judged, so that programs without the property stand in."
-ONE = "The rival is first-touch, which is also the policy that never moves: one stand-in is both."
+NO_POLICY = "The row is about programs; no policy is judged, so that programs without the property stand in."
+PROGRAMS_ALONE = {DEAD: NO_POLICY, RIVAL: NO_POLICY}
 DEFINED = "First-touch in its place passes by definition, as the row claims no more than that nothing is lost."
+NO_THRESHOLD = "A policy without a threshold passes by definition, as it is the same at each."
 
 CHECKS = [
     Check("D1", lambda d: {c: exclusivity(d, c) for c in CONFIGURATIONS}, d1,
-          {"programs whose threads share every page evenly": changed(uniform),
-           "programs whose threads share no page": changed(private)}, " %", PROPERTY),
-    Check("D2", falls, d2, {"programs that share every page evenly once pages are large or nodes many":
-                            changed(uniform_unless_base)}, "", PROPERTY),
-    Check("D3", table, d3, {"first-touch in every policy's place": changed(all_first_touch),
-                            "locality in mixed's place": balanced_as("mixed", "locality")}, " %"),
+          inputs={"programs whose threads share every page evenly": changed(uniform),
+                  "programs whose threads share no page": changed(private)}, unit=" %", lacks=PROGRAMS_ALONE),
+    Check("D2", falls, d2, inputs={"programs that share every page evenly once pages are large or nodes many":
+                                   changed(uniform_unless_base)}, lacks=PROGRAMS_ALONE),
+    Check("D3", table, d3, EVEN, balance_in_place("mixed"), unit=" %"),
     Check("D4", against_first_touch, lambda f: f["difference"] >= 10 and f["programs where it is lower"] <= 25,
-          {"first-touch in locality's place": balanced_as("locality", "first-touch")}, "", ONE),
+          {"first-touch in locality's place": balanced_as("locality", "first-touch")}, balance_in_place("locality")),
     Check("D5", lambda d: {p: balance(d, "accesses", p) for p in POLICIES if p != "random"}, d5,
-          {"first-touch in every policy's place": changed(all_first_touch),
-           "locality in mixed's place": balanced_as("mixed", "locality"),
-           "interleave in mixed's place": balanced_as("mixed", "interleave")}, " %"),
-    Check("D6", moves, d6, {"programs whose pages change owner in each slice": changed(another_owner_each_slice)}, " %", PROPERTY),
-    Check("D7", lambda d: gains(d, "Itanium"), d7,
-          NOTHING | {"mixed in locality's place": speed("locality", "mixed")}, " %"),
-    Check("D8", lambda d: gains(d, "Xeon"), d8, NOTHING | DEAD | RIVAL, " %"),
-    Check("D9", lambda d: gains(d, "Opteron"), d9, NOTHING | DEAD | RIVAL, " %"),
-    Check("D10", of_mixed, d10, DEAD | {"the Xeon in the Opteron's place": changed(as_the_xeon)}, " %"),
-    Check("D11", worst_of_mixed, lambda f: f["worst"] >= 99,
-          DEAD | RIVAL | {"random in mixed's place": speed("mixed", "random")}, " %", DEFINED),
-    Check("D12", losers, lambda f: f["Xeon"] >= 1 and f["Opteron"] >= 1,
-          {"first-touch in locality's place": speed("locality", "first-touch")}, "", ONE),
-    Check("D13", by_threshold, d13, NOTHING | {"locality at 0.8 and interleave at 0.95 in mixed's place": changed(ends_apart)}, " %"),
+          EVEN, balance_in_place("mixed"), unit=" %"),
+    Check("D6", moves, d6, inputs={"programs whose pages change owner in each slice": changed(another_owner_each_slice)}, unit=" %",
+          lacks=PROGRAMS_ALONE),
+    Check("D7", lambda d: gains(d, "Itanium"), d7, NOTHING, in_place("locality"), unit=" %"),
+    Check("D8", lambda d: gains(d, "Xeon"), d8, NOTHING | dead("mixed"), in_place("mixed"), unit=" %"),
+    Check("D9", lambda d: gains(d, "Opteron"), d9, NOTHING | dead("mixed"), in_place("mixed"), unit=" %"),
+    Check("D10", of_mixed, d10, dead("mixed"), in_place("mixed"), {"the Xeon in the Opteron's place": changed(as_the_xeon)}, " %"),
+    Check("D11", worst_of_mixed, lambda f: f["worst"] >= 99, dead("mixed"), in_place("mixed"), unit=" %", remark=DEFINED),
+    Check("D12", losers, lambda f: f["Xeon"] >= 1 and f["Opteron"] >= 1, dead("locality"), in_place("locality")),
+    Check("D13", by_threshold, d13, NOTHING, {f"{p} in mixed's place": any_threshold(p) for p in RIVALS},
+          {"locality at 0.8 and interleave at 0.95 in mixed's place": changed(ends_apart)}, " %", remark=NO_THRESHOLD),
     Check("D14", lambda d: {m.title: 100 * min(ratios(d, m.title, "random")) for m in MACHINES}, lambda f: f["Xeon"] < 90,
-          {"first-touch in random's place": speed("random", "first-touch")}, " %", ONE),
+          dead("random"), in_place("random"), unit=" %"),
 ]

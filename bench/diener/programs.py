@@ -2,8 +2,8 @@
 
 Programs: those of workloads/ whose original is in the paper's suites (NAS: bt cg fft3d is lu mg sp; PARSEC's streamcluster:
 kmedian), and sor and adi, grids that one thread fills as it does in most of PARSEC. shift is made to change its pattern and
-stands in D6 alone, in Vips' place. bfs is left out: three tenths of its accesses are a check by one thread after each search, which
-takes most of the time once 64 threads search.
+stands in D6 alone, in Vips' place. Each row is also judged without sor and adi (ranges.py). bfs is left out: three tenths of its
+accesses are a check by one thread after each search, which takes most of the time once 64 threads search.
 
 Initialisation: NAS programs by all threads, as NAS-OMP does; the others by one thread, as PARSEC programs do.
 

@@ -1,6 +1,7 @@
 """Records, asks, judges, draws: see bench/reproduce-diener."""
 
 import json
+import os
 import resource
 import sys
 import time
@@ -69,7 +70,7 @@ def study(size, reuse):
 
 
 def trials(size, each, reuse):
-    """One recording each of what the reasons are tested with (tested.py): by trial the programs."""
+    """One recording each of what the reasons are tested with (reasons.py): by trial the programs. So few make no reason known."""
     found = {"one thread": {program: trial(program, size, "one-thread", each[program], reuse) for program in NAS}}
     if size == "fast":
         found["full size"] = {program: larger(program, reuse) for program in NAS}
@@ -122,9 +123,14 @@ def numbers(size, options):
         reuse = "--reuse" in options
         found, iterations = study(size, reuse)
         tried = trials(size, iterations, reuse)
-        data = {"iterations": {program: asdict(one) for program, one in iterations.items()}, "programs": found, "trials": tried}
+        data = {"iterations": {program: asdict(one) for program, one in iterations.items()}, "programs": found, "trials": tried,
+                "host_ghz": cores.host_ghz()}
         file.write_text(json.dumps(data) + "\n", encoding="utf-8")
-    return json.loads(file.read_text(encoding="utf-8"))
+    found = json.loads(file.read_text(encoding="utf-8"))
+    if "host_ghz" in found:  # the clock that its core factors are of
+        os.environ[cores.GIVEN] = str(found["host_ghz"])
+        cores.host_ghz.cache_clear()
+    return found
 
 
 def judged(check, size, repeats, factors, reasons):

@@ -4,11 +4,28 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from statistics import median
 
+from judge import cores
 from judge.criteria import CRITERIA
-from judge.verdict import FAILS, FLIPS, HOLDS, UNABLE, UNTESTED, Assumed, Figure, StandIn, Tested, Verdict, commit
+from judge.verdict import (
+    DEAD,
+    FAILS,
+    FLIPS,
+    HOLDS,
+    INPUT,
+    KINDS,
+    RIVAL,
+    UNABLE,
+    UNTESTED,
+    Assumed,
+    Figure,
+    StandIn,
+    Tested,
+    Verdict,
+    commit,
+)
 
-# Share of the repeats that must hold, four of five: rule 1.
-ENOUGH = 4 / 5
+# Recordings of a program, and the share of these repeats that must hold, four of five: rule 1.
+RECORDINGS, ENOUGH = 5, 4 / 5
 # "Better", "faster" mean by more than this; "similar", "close" mean within the other: rule 3.
 BETTER, SIMILAR = 1.02, 1.05
 
@@ -18,16 +35,33 @@ class Check:
     """A row of criteria.csv as code.
 
     `figures(data)` gives the numbers that are judged, by name, of one repeat's `data` (whatever the reproduction makes it);
-    `holds(figures)` is the criterion. `stand_ins` are by name: each makes of a repeat's data what it would be had a dead
-    policy been in the place of the one that is judged: one that never moves, or one equal to its rival. For rows without a
-    policy it is an input without the property that is claimed. `lacks`: why no dead policy, or no rival, can stand in."""
+    `holds(figures)` is the criterion. What stands in is by name: each makes of a repeat's data what it would be had something
+    else been in the place of the policy that is judged: one that never moves (`dead`), another of the paper's policies
+    (`rivals`), or, as for rows without a policy, an input without the property that is claimed (`inputs`). A row has both a dead
+    policy and a rival, or says in `lacks`, by kind, why there can be none; `remark` is on those that pass by definition.
+
+    `closed`: why the paper leaves nothing open that the row depends on; else it has ranges. `part`: what of the criterion
+    cannot be judged. Such a row can fail, but not hold: the best that is said of it is that it is undecided."""
 
     id: str
     figures: Callable
     holds: Callable
-    stand_ins: dict = field(default_factory=dict)
+    dead: dict = field(default_factory=dict)
+    rivals: dict = field(default_factory=dict)
+    inputs: dict = field(default_factory=dict)
     unit: str = ""
-    lacks: str = ""
+    lacks: dict = field(default_factory=dict)
+    remark: str = ""
+    closed: str = ""
+    part: str = ""
+
+    def __post_init__(self):
+        for kind in (DEAD, RIVAL):
+            if not self.stand_ins(kind) and not self.lacks.get(kind):
+                raise ValueError(f"{self.id} has no {kind} as a stand-in, and does not say why")
+
+    def stand_ins(self, kind):
+        return {DEAD: self.dead, RIVAL: self.rivals, INPUT: self.inputs}[kind]
 
 
 @dataclass(frozen=True)
@@ -53,52 +87,69 @@ def judge(check, repeats, *, size, basis, ranges=(), differs="", reason="", test
     """The verdict on a row from the data of its repeats, one entry each. `reason`, of a row that does not hold, is what was looked at;
     whether that is the reason say `tests`, and where it would hold the ranges."""
     assert check.id in CRITERIA, check.id
+    assert ranges or check.closed, f"{check.id} has no range, and does not say why"
     each = [check.figures(data) for data in repeats]
     held = sum(bool(check.holds(figures)) for figures in each)
-    stand_ins = [StandIn(name, in_the_middle(check, [check.figures(replace(data)) for data in repeats]))
-                 for name, replace in check.stand_ins.items()]
-    verdict = word(in_the_middle(check, each), held, len(each), stand_ins)
+    stand_ins = [StandIn(name, in_the_middle(check, [check.figures(replace(data)) for data in repeats]), kind)
+                 for kind in KINDS for name, replace in check.stand_ins(kind).items()]
+    verdict = word(in_the_middle(check, each), held, len(each), stand_ins, check.part)
     ranges = [Assumed(r.name, r.source, held_by_value(check, r), min(map(len, r.data.values()))) for r in ranges]
     tested = [outcome(check, test) for test in tests] if verdict in (FAILS, FLIPS) else []
     return Verdict(
         id=check.id, verdict=verdict, size=size, basis=basis, unit=check.unit, figures=spread(each), repeats=len(each),
-        held=held, stand_ins=stand_ins, lacks=check.lacks, ranges=ranges, tests=tested, differs=differs,
-        reason=said(verdict, reason, ranges, tested), commit=commit())
+        held=held, stand_ins=stand_ins, lacks=check.lacks, remark=check.remark, ranges=ranges, closed=check.closed, part=check.part,
+        tests=tested, differs=differs, commit=commit(), host_ghz=cores.host_ghz(),
+        reason=IN_PART if verdict == FLIPS and often(held, len(each)) else said(verdict, reason, ranges, tested, check.part))
 
 
-def said(verdict, looked_at, ranges, tested=()):
+# Of a row that is undecided only because a part of its criterion cannot be judged.
+IN_PART = "What is judged of the criterion holds."
+
+
+def said(verdict, looked_at, ranges, tested=(), part=""):
     """Why a row does not hold. Known is only what a test took away so that the row held; the rest is what was looked at."""
     if verdict not in (FAILS, FLIPS):
         return ""
-    known = "" if any(one.holds for one in tested) else "Not known."
     values = [f"{r.name} {value}" for r in ranges for value, held in r.held.items() if held]
     tried = ", ".join(r.name for r in ranges)
     over = ""
     if values:
-        over = f"By the ranges it holds at {', '.join(values)}."
+        over = f"By the ranges {'what is judged of it' if part else 'it'} holds at {', '.join(values)}."
     elif tried:
-        over = f"At no value of the ranges ({tried}) does it hold."
-    return " ".join(filter(None, (known, looked_at, *(one.sentence() for one in tested), over)))
+        over = f"At no value of the ranges ({tried}) does {'what is judged of it' if part else 'it'} hold."
+    return " ".join(filter(None, (known(tested), looked_at, *(one.sentence() for one in tested), over)))
+
+
+def known(tested):
+    """Nothing to say where a reason is known: the row held without it, in as many recordings as rule 1 asks for."""
+    held = [one.repeats for one in tested if one.holds]
+    if held and max(held) >= RECORDINGS:
+        return ""
+    return "Not known: the row holds in a test, but of too few recordings." if held else "Not known."
 
 
 def untested(identifier, why, *, size):
-    return Verdict(id=identifier, verdict=UNTESTED, size=size, basis="none", reason=why, commit=commit())
+    return Verdict(id=identifier, verdict=UNTESTED, size=size, basis="none", reason=why, commit=commit(), host_ghz=cores.host_ghz())
 
 
-def word(middle, held, repeats, stand_ins):
+def word(middle, held, repeats, stand_ins, part=""):
     # One that fails is able to.
     if not middle:
         return FAILS
     if any(s.passes for s in stand_ins):
         return UNABLE
-    return HOLDS if held >= ENOUGH * repeats else FLIPS
+    return HOLDS if often(held, repeats) and not part else FLIPS
+
+
+def often(held, repeats):
+    return held >= ENOUGH * repeats
 
 
 def outcome(check, test):
     each = [check.figures(data) for data in test.data]
     found = spread(each)
     names = [name for name in found if not test.shown or name in test.shown]
-    return Tested(test.what, {name: found[name] for name in names}, holds(check, each), len(each), check.unit)
+    return Tested(test.what, {name: found[name] for name in names}, holds(check, each), len(each), check.unit, bool(check.part))
 
 
 def held_by_value(check, assumed):
@@ -107,7 +158,7 @@ def held_by_value(check, assumed):
 
 def holds(check, each):
     """As rule 1 has it: the median, and four of five."""
-    return in_the_middle(check, each) and sum(bool(check.holds(figures)) for figures in each) >= ENOUGH * len(each)
+    return in_the_middle(check, each) and often(sum(bool(check.holds(figures)) for figures in each), len(each))
 
 
 def in_the_middle(check, each):

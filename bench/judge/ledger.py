@@ -1,68 +1,150 @@
-"""Verdicts of this run against the recorded ones: `python -m judge.ledger SIZE` after the reproductions have run.
+"""Verdicts of this run against the recorded ones: `python -m judge.ledger SIZE [PAPER] [--check | --begin]`.
 
-A reproduction leaves its verdicts in build/reproduce/SIZE. Here they replace the recorded ones in bench/verdicts/SIZE, unless a
-verdict changed of which CHANGELOG says nothing: that is exit status 1, and the recorded one stays. Verdicts of a tree with changes that
-are not committed are not recorded at all."""
+A reproduction leaves its verdicts in build/reproduce/SIZE. Here they replace the recorded ones in bench/verdicts/SIZE, all or those of
+one paper, unless a verdict changed of which CHANGELOG says nothing: that is exit status 1, and the recorded one stays. Verdicts of a
+tree with changes that are not committed are not recorded at all. `--check` compares and records nothing; `--begin` forgets what the
+paper's last run left, so that a row that is missing is seen.
 
+CHANGELOG's part on the version that is not yet released says a change as `D10 (full): holds → does not hold`, or `(nightly)`. Each
+such entry is for one change: bench/verdicts/changes.csv has those that were recorded, and the next one like it needs another entry."""
+
+import argparse
+import csv
 import json
 import re
-import sys
 
 from judge import inputs, page, verdict
 from judge.criteria import CRITERIA
 
 FRESH = verdict.ROOT / "build/reproduce"
 MISSING = "not judged"
+NAMES = {"full": "full", "fast": "nightly"}
+HEADS = ("version", "size", "id", "old", "new", "commit")
+# What pages show of a run of full size: build/reproduce/full/images → docs/images.
+IMAGES = "images"
 
 
 def unreleased():
-    """The CHANGELOG's part on what is not yet released: its first section."""
+    """The version that is not yet released, and the CHANGELOG's part on it: its first section."""
     text = (verdict.ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
-    return re.split(r"^## ", text, flags=re.MULTILINE)[1]
+    section = re.split(r"^## ", text, flags=re.MULTILINE)[1]
+    return re.match(r"[^\s,]*", section)[0], section
 
 
-def mentioned(identifier, old, new, text):
-    """Whether a text says this change: `D10: holds → does not hold`."""
-    return re.search(rf"\b{identifier}: {re.escape(old)} → {re.escape(new)}\b", text) is not None
+def entries(size, identifier, old, new, text):
+    """How often a text says this change: `D10 (full): holds → does not hold`."""
+    said = f"{identifier} ({NAMES[size]}): {old} → {new}"
+    return len(re.findall(rf"\b{re.escape(said)}\b", text))
 
 
-def changed(size):
+def changes():
+    """Those that were recorded, as rows of HEADS."""
+    file = verdict.RECORDED / "changes.csv"
+    if not file.exists():
+        return []
+    with open(file, encoding="utf-8", newline="") as rows:
+        return [tuple(row[head] for head in HEADS) for row in csv.DictReader(rows)]
+
+
+def said(size, identifier, old, new):
+    """Whether CHANGELOG has an entry for this change that was not used for an earlier one like it."""
+    version, text = unreleased()
+    used = sum(row[:-1] == (version, size, identifier, old, new) for row in changes())
+    return entries(size, identifier, old, new, text) > used
+
+
+def rows_of(paper=None):
+    """All rows, or those of one paper; bench/outside has none."""
+    return [i for i, c in CRITERIA.items() if paper is None or c.paper == inputs.PAPERS.get(paper)]
+
+
+def of(file):
+    return json.loads(file.read_text(encoding="utf-8"))["verdict"] if file.exists() else MISSING
+
+
+def changed(size, rows=tuple(CRITERIA)):
     """(id, recorded verdict, verdict now) of each row whose verdict is another one in this run, or is missing there."""
-    def of(file):
-        return json.loads(file.read_text(encoding="utf-8"))["verdict"] if file.exists() else MISSING
-    both = [(i, of(verdict.RECORDED / size / f"{i}.json"), of(FRESH / size / f"{i}.json")) for i in CRITERIA]
+    both = [(i, of(verdict.RECORDED / size / f"{i}.json"), of(FRESH / size / f"{i}.json")) for i in rows]
     return [(i, old, new) for i, old, new in both if old not in (new, MISSING)]
 
 
-def unrepeatable(size):
-    """The rows of this run whose tree had changes that no commit has: they could not be judged again."""
-    each = {file.stem: json.loads(file.read_text(encoding="utf-8"))["commit"] for file in sorted((FRESH / size).glob("*.json"))}
-    return [identifier for identifier, commit in each.items() if not commit or commit.endswith("+")]
+def committed(file):
+    """Whether a run's file is of a tree without further changes: else it could not be judged again."""
+    commit = json.loads(file.read_text(encoding="utf-8")).get("commit", "")
+    return bool(commit) and not commit.endswith("+")
 
 
-def record(size, kept):
+def unrepeatable(size, rows=tuple(CRITERIA)):
+    """The rows of this run whose tree had changes that no commit has."""
+    return [i for i in rows if (FRESH / size / f"{i}.json").exists() and not committed(FRESH / size / f"{i}.json")]
+
+
+def record(size, kept, rows=tuple(CRITERIA)):
     """Takes over this run's verdicts but for the `kept` ones."""
     folder = verdict.RECORDED / size
     folder.mkdir(parents=True, exist_ok=True)
-    for file in (FRESH / size).glob("*.json"):
-        if file.stem not in kept:
-            (folder / file.name).write_bytes(file.read_bytes())
+    taken = [i for i in rows if i not in kept and (FRESH / size / f"{i}.json").exists()]
+    note(changed(size, taken), size)
+    for identifier in taken:
+        (folder / f"{identifier}.json").write_bytes((FRESH / size / f"{identifier}.json").read_bytes())
+
+
+def note(new, size):
+    """Appends changes to those that were recorded: their entries in CHANGELOG are used."""
+    version, _ = unreleased()
+    each = changes() + [(version, size, *row, verdict.commit()) for row in new]
+    if new:
+        with open(verdict.RECORDED / "changes.csv", "w", encoding="utf-8", newline="") as file:
+            csv.writer(file, lineterminator="\n").writerows([HEADS, *each])
+
+
+def record_images():
+    for file in (FRESH / "full" / IMAGES).glob("*.svg"):
+        (verdict.ROOT / "docs/images" / file.name).write_bytes(file.read_bytes())
+
+
+def record_outside():
+    """The points from outside, which have no size."""
+    file = FRESH / "outside.json"
+    if file.exists() and committed(file):
+        (verdict.RECORDED / "outside.json").write_bytes(file.read_bytes())
+
+
+def begin(size, paper):
+    for identifier in rows_of(paper):
+        (FRESH / size / f"{identifier}.json").unlink(missing_ok=True)
+
+
+def take_over(size, paper, rows, silent):
+    """Records this run, all of it or one paper's, and writes the page."""
+    if unknown := unrepeatable(size, rows):
+        raise SystemExit(f"nothing is recorded: the tree had changes that are not committed when these were judged: {', '.join(unknown)}")
+    record(size, {row[0] for row in silent}, rows)
+    inputs.record(size, [paper] if paper else inputs.PAPERS)
+    if size == "full" and paper in (None, "ars"):
+        record_images()
+    if paper in (None, "outside"):
+        record_outside()
+    page.write()
 
 
 def main():
-    size = sys.argv[1] if len(sys.argv) > 1 else "full"
-    text = unreleased()
-    silent = [row for row in changed(size) if not mentioned(*row, text)]
-    if unknown := unrepeatable(size):
-        raise SystemExit(f"nothing is recorded: the tree had changes that are not committed when these were judged: {', '.join(unknown)}")
-    record(size, {row[0] for row in silent})
-    inputs.record(size)
-    if (FRESH / "outside.json").exists():
-        (verdict.RECORDED / "outside.json").write_bytes((FRESH / "outside.json").read_bytes())
-    page.write()
+    parser = argparse.ArgumentParser(prog="python -m judge.ledger")
+    parser.add_argument("size", choices=verdict.SIZES)
+    parser.add_argument("paper", nargs="?", choices=(*inputs.PAPERS, "outside"))
+    parser.add_argument("--check", action="store_true", help="compare, and record nothing")
+    parser.add_argument("--begin", action="store_true", help="forget the verdicts of the last run")
+    asked = parser.parse_args()
+    if asked.begin:
+        return begin(asked.size, asked.paper)
+    rows = rows_of(asked.paper)
+    silent = [row for row in changed(asked.size, rows) if not said(asked.size, *row)]
+    if not asked.check:
+        take_over(asked.size, asked.paper, rows, silent)
     for identifier, old, new in silent:
-        print(f"{identifier}: {old} as recorded, {new} now; CHANGELOG does not say `{identifier}: {old} → {new}`")
-    print(page.summary_line(size))
+        print(f"{identifier}: {old} as recorded, {new} now; CHANGELOG does not say `{identifier} ({NAMES[asked.size]}): {old} → {new}`")
+    if not asked.check:
+        print(page.summary_line(asked.size))
     raise SystemExit(1 if silent else 0)
 
 

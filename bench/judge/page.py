@@ -21,15 +21,17 @@ recorded one and the CHANGELOG does not say so.
 How a row is judged:
 
 - **Figures** are medians over the repeats (recordings), with least and most in brackets.
-- ***holds***: the criterion holds for the median and for four of five repeats. ***undecided***: for the median, but not for four of five.
+- ***holds***: the criterion holds for the median and for four of five repeats. ***undecided***: for the median, but not for four of five;
+  or a part of the criterion cannot be judged, and the rest holds: the row says what ("judged in part"); ranges and tests are of the rest.
   ***does not hold***: not for the median. ***cannot fail***: it holds, but a policy that does nothing, or the rival in the policy's
   place, passes as well, so the row counts for nothing. ***untested***: not possible on the machines that we have, or not yet
   done; the row says which.
 - **Nightly** is the verdict of a smaller run, whose verdict files are in `bench/verdicts/fast`.
 - **Range**: what a paper leaves open (and what our model assumes) is run over its plausible range. The column has the share of
-  the values for which the finding holds, as a verdict does: for the median and for four of five repeats.
+  the values for which the finding holds, as a verdict does: for the median and for four of five repeats. Where nothing is left open,
+  [the last table](#what-the-papers-leave-open) says why.
 - **Reasons** are of rows that do not hold. "Tested" is a run that takes away what it names; it says what became of the row's figures.
-  A reason is known where the row holds then. Where none does, it is "not known", and what follows is what was looked at.
+  A reason is known where the row holds then, in five recordings. Else it is "not known", and what follows is what was looked at.
 - **[Inputs](#inputs)** that were read from a paper and read back stand apart. They are no findings and count for nothing.
 - Times are predictions of [the model](model.md), shares of accesses are exact counts of recordings or of [the laboratory](lab.md);
   each row says which.
@@ -52,24 +54,19 @@ def summary_line(size):
     return f"{size}: " + ", ".join(f"{n} {word}" for word, n in found.items() if n)
 
 
-MOST = 14  # figures in a row; the verdict file has all
-
-
 def figures(one):
-    each = [shown(name, figure, one.unit) for name, figure in one.figures.items()]
-    rest = len(each) - MOST
-    return ", ".join(each[:MOST]) + (f", and {rest} more in the verdict file" if rest > 0 else "")
+    return ", ".join(shown(name, figure, one.unit) for name, figure in one.figures.items())
 
 
 def ranges(one):
     if not one.ranges:
-        return "–"
+        return "nothing is left open" if one.closed else "–"
     held = [h for r in one.ranges for h in r.held.values()]
     return f"{100 * sum(held) / len(held):.0f} % ({', '.join(f'{r.name} {sum(r.held.values())}/{len(r.held)}' for r in one.ranges)})"
 
 
 def in_words(one):
-    return f"**{one.verdict}**" + (f", {one.held} of {one.repeats}" if one.repeats else "")
+    return f"**{one.verdict}**" + (f", {one.held} of {one.repeats}" if one.repeats else "") + (", judged in part" if one.part else "")
 
 
 def row(identifier, one, nightly):
@@ -90,7 +87,7 @@ def notes(verdicts):
     lines = [f"- **{', '.join(rows)}** differ from the paper: {text}" for text, rows in shared.items()]
     for identifier, one in verdicts.items():
         own = one.differs and one.differs not in shared and f"Differs from the paper: {one.differs}"
-        said = [text for text in (one.reason, own) if text]
+        said = [text for text in (one.part and f"Judged in part: {one.part}", one.reason, own) if text]
         if said:
             lines.append(f"- **{identifier}** ({one.basis}): {' '.join(said)}")
     return "\n".join(lines) + "\n" if lines else ""
@@ -99,9 +96,10 @@ def notes(verdicts):
 def stand_ins(verdicts):
     rows = []
     for i, one in verdicts.items():
-        rows += [[i, s.name, passed(one) if s.passes else "fails, as it must"] for s in one.stand_ins]
-        rows += [[i, "–", one.lacks]] if one.lacks else []
-    return table(["row", "in the policy's place", "the criterion"], rows) if rows else ""
+        rows += [[i, s.kind or "–", s.name, passed(one) if s.passes else "fails, as it must"] for s in one.stand_ins]
+        rows += [[i, kind, "none", why] for kind, why in one.lacks.items()]
+        rows += [[i, "–", "–", one.remark]] if one.remark else []
+    return table(["row", "kind", "in the policy's place", "the criterion"], rows) if rows else ""
 
 
 def passed(one):
@@ -110,8 +108,11 @@ def passed(one):
 
 
 def ranges_table(verdicts):
-    rows = [[i, r.name, r.source, r.repeats or "–", ", ".join(f"{value}: {'yes' if held else 'no'}" for value, held in r.held.items())]
-            for i, one in verdicts.items() for r in one.ranges]
+    rows = []
+    for i, one in verdicts.items():
+        rows += [[i, r.name, r.source, r.repeats or "–", ", ".join(f"{value}: {'yes' if held else 'no'}" for value, held in r.held.items())]
+                 for r in one.ranges]
+        rows += [[i, "nothing", one.closed, "–", "–"]] if one.closed and not one.ranges else []
     return table(["row", "quantity", "range from", "recordings", "holds at"], rows) if rows else ""
 
 

@@ -10,6 +10,8 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 SIZES = ("full", "fast")
 RECORDED = ROOT / "bench/verdicts"
 HOLDS, FAILS, FLIPS, UNTESTED, UNABLE = "holds", "does not hold", "undecided", "untested", "cannot fail"
+# What stands in for a policy: one that never moves, another one of the paper's, or an input without the property that is claimed.
+DEAD, RIVAL, INPUT = KINDS = ("dead policy", "rival", "without the property")
 
 
 @dataclass(frozen=True)
@@ -27,6 +29,7 @@ class StandIn:
 
     name: str
     passes: bool
+    kind: str = ""  # one of KINDS; of a verdict from before they were told apart, none
 
 
 @dataclass(frozen=True)
@@ -53,11 +56,13 @@ class Tested:
     holds: bool
     repeats: int
     unit: str = ""
+    part: bool = False  # of a row of which only a part is judged
 
     def sentence(self):
         found = ", ".join(shown(name, figure, self.unit) for name, figure in self.figures.items())
         runs = "one recording" if self.repeats == 1 else f"{self.repeats} recordings"
-        return f"Tested {self.what} ({runs}): {found}; the row {'holds' if self.holds else 'does not hold'} then."
+        row = "what is judged of the row" if self.part else "the row"
+        return f"Tested {self.what} ({runs}): {found}; {row} {'holds' if self.holds else 'does not hold'} then."
 
 
 @dataclass(frozen=True)
@@ -73,12 +78,16 @@ class Verdict:
     repeats: int = 0
     held: int = 0  # of the repeats
     stand_ins: list = field(default_factory=list)
-    lacks: str = ""  # why no dead policy, or no rival, can stand in
+    lacks: dict = field(default_factory=dict)  # kind → why none can stand in
+    remark: str = ""  # on stand-ins that pass by definition
     ranges: list = field(default_factory=list)
+    closed: str = ""  # of a row without ranges: why nothing is left open
+    part: str = ""  # what of the criterion cannot be judged
     tests: list = field(default_factory=list)  # of the reason
     differs: str = ""  # sizes, decomposition, slices: where ours are not the paper's
     reason: str = ""  # of a finding that does not hold, and by which run it was tested
     commit: str = ""
+    host_ghz: float = 0.0  # the recording host's clock, from which core factors follow
 
     def write(self, folder):
         folder.mkdir(parents=True, exist_ok=True)
@@ -92,6 +101,8 @@ def read(file):
     found["stand_ins"] = [StandIn(**one) for one in found["stand_ins"]]
     found["ranges"] = [Assumed(**one) for one in found["ranges"]]
     found["tests"] = [Tested(**{**one, "figures": figures(one["figures"])}) for one in found.get("tests", ())]
+    if isinstance(found.get("lacks"), str):  # from before kinds were told apart
+        found["remark"], found["lacks"] = found["lacks"], {}
     return Verdict(**found)
 
 

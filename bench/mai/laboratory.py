@@ -1,5 +1,5 @@
 """A check of our own, not of the paper: mg under each policy on a virtual machine of four nodes. Each page of its arrays must be on
-the node that the policy's definition says. The definitions are written here a second time, from the paper's section 2.1; what two
+the node that the policy's definition says. The definitions are written here a second time, from the paper's section 3.1; what two
 policies have in common is counted too, so that it shows whether this tells them apart (the sums over nodes do not)."""
 
 import csv

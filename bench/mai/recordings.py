@@ -34,8 +34,12 @@ INITS = {
 }
 # What the paper calls them, and what they are called here. Where bind_all puts pages the programmer says; all nodes named is first
 # touch (docs/library/bind-all.md), so that one node is what can differ.
-POLICIES = {"cyclic": "cyclic", "skew_mapp": "skew", "prime_mapp": "prime", "bind_all": "node:0", "bind_block": "bind-block",
-            "random": "random"}
+POLICIES = {"cyclic": "cyclic", "skew_mapp": "skew", "prime_mapp": "prime", "bind_all": "node:0", "random": "random"}
+# bind_block deals blocks of rows or columns to the threads that use them (3.1), and the paper's library deals rows: mai_bind_rows (3.2).
+# In these programs that is what the threads of Parallel-Init touch first. simulate's policy, which does not know rows, cuts an array
+# into equal parts of pages.
+BY_ROWS, BY_PARTS = "bind_block", "bind_block by parts of pages"
+PARTS = "bind-block"
 # Not computing: first touch, verification, and what is outside of parallel regions.
 APART = ("", "main", "initialise", "norm", "largest_error", "samples_right")
 

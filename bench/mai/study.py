@@ -1,7 +1,7 @@
 """The figures of one repeat: predicted seconds by program, machine and solution."""
 
 from judge import cores
-from recordings import MACHINES, PAGES, POLICIES, SIZES, THREADS, record, simulate
+from recordings import BY_PARTS, BY_ROWS, MACHINES, PAGES, PARTS, POLICIES, SIZES, THREADS, record, simulate
 
 PROGRAMS = tuple(SIZES["full"])
 OTHER_PAGES = {"mai-itanium2-fss": ("16K", "64K")}  # ia64 Linux's default, and what the kernel's name says
@@ -10,8 +10,9 @@ OTHER_PAGES = {"mai-itanium2-fss": ("16K", "64K")}  # ia64 Linux's default, and 
 def on_machine(profiles, machine, **options):
     """Linux: one thread initialises; Parallel-Init: all do; MAI's policies place what all initialise."""
     linux = simulate(profiles["master"], machine, ["first-touch"], **options)["first-touch"]
-    placed = simulate(profiles["parallel"], machine, ["first-touch", *POLICIES.values()], **options)
-    return {"Linux": linux, "Parallel-Init": placed["first-touch"], **{name: placed[p] for name, p in POLICIES.items()}}
+    placed = simulate(profiles["parallel"], machine, ["first-touch", *POLICIES.values(), PARTS], **options)
+    return {"Linux": linux, "Parallel-Init": placed["first-touch"], BY_ROWS: placed["first-touch"], BY_PARTS: placed[PARTS],
+            **{name: placed[p] for name, p in POLICIES.items()}}
 
 
 def profiles_of(program, size, number, reuse):

@@ -8,6 +8,7 @@ import time
 
 from commands import ROOT
 from judge.page import OUTSIDE_ROWS
+from judge.verdict import commit
 from points import points
 from programs import program
 from recordings import build, predict
@@ -112,7 +113,7 @@ def main():
         print(f"{one['what']}, {one['before']['points']} points: median {one['before']['median']:.1f} → {one['after']['median']:.1f} %")
     file = ROOT / "build/reproduce/outside.json"
     file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(json.dumps({"points": rows, **report, "inside_range": inside, "direction": [direction, len(clear)],
+    file.write_text(json.dumps({"commit": commit(), "points": rows, **report, "inside_range": inside, "direction": [direction, len(clear)],
                                 "projects": projects, "trials": trials, "seconds": time.monotonic() - started}) + "\n")
 
 

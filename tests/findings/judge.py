@@ -1,6 +1,11 @@
-"""The judge of findings: what each word of a verdict takes, and that the page is made from the verdict files."""
+"""The judge of findings: what each word of a verdict takes, that each row has what must fail, and that the page and README have the
+verdict files' figures."""
 
+import csv
+import json
+import os
 import pathlib
+import subprocess
 import sys
 import tempfile
 from dataclasses import replace
@@ -9,9 +14,11 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "bench")]
 
 import checked  # noqa: E402
+import readme  # noqa: E402
 import tables  # noqa: E402
-from judge import CRITERIA, Check, inputs, judge, ledger, page, untested, verdict  # noqa: E402
-from judge.check import Range, Test  # noqa: E402
+from judge import CRITERIA, Check, cores, inputs, judge, ledger, page, untested, verdict  # noqa: E402
+from judge.check import IN_PART, Range, Test  # noqa: E402
+from judge.verdict import DEAD, RIVAL  # noqa: E402
 
 check = checked.Checks(quiet=True)
 
@@ -20,11 +27,16 @@ def data(*gains):
     return [{"gain": gain} for gain in gains]
 
 
-def made(repeats, **options):
-    """The verdict on a policy that has to be faster by more than 2 %."""
-    options.setdefault("stand_ins", {"a policy that never moves": lambda _: {"gain": 1.0}})
-    faster = Check("D10", lambda d: {"gain": d["gain"]}, lambda f: f["gain"] > 1.02, options.pop("stand_ins"))
-    return judge(faster, repeats, size="fast", basis="simulation", **options)
+def row(**what):
+    """A policy that has to be faster by more than 2 %."""
+    slow = {"one that is slow": lambda _: {"gain": 1.0}}
+    return Check("D10", lambda d: {"gain": d["gain"]}, lambda f: f["gain"] > 1.02,
+                 **{"dead": slow, "rivals": slow, "closed": "this is a test", **what})
+
+
+def made(repeats, check=None, **options):
+    """The verdict on it."""
+    return judge(check or row(), repeats, size="fast", basis="simulation", **options)
 
 
 def words():
@@ -34,20 +46,25 @@ def words():
     check((three.verdict, three.held) == (verdict.FLIPS, 3), "three of five are undecided")
     check(made(data(1.1, 1.0, 1.0, 1.0, 1.1)).verdict == verdict.FAILS, "a median that fails does not hold")
     check(made(data(1.02, 1.02, 1.02, 1.02, 1.02)).verdict == verdict.FAILS, "a tie is no win")
-    passing = {"one that never moves": lambda d: d}
-    check(made(data(1.1, 1.1, 1.1), stand_ins=passing).verdict == verdict.UNABLE, "a check that its stand-in passes cannot fail")
+    passing = {"one that is as fast": lambda d: d}
+    for kind in ("dead", "rivals", "inputs"):
+        unable = made(data(1.1, 1.1, 1.1), row(**{kind: passing})).verdict
+        check(unable == verdict.UNABLE, f"a check that its stand-in passes cannot fail: {kind}")
     reasons = [made(data(gain), reason="why").reason for gain in (1.0, 1.1)]
     check(reasons == ["Not known. why", ""], "what was looked at is of a row that does not hold")
     check(made(data(1.0)).reason == "Not known.", "one without is not known")
     assumed = [Range("window", "2 to 8", {"2": data(1.1), "8": data(1.0)})]
     check(made(data(1.0), ranges=assumed).reason == "Not known. By the ranges it holds at window 2.", "and where it would hold is said")
-    known = made(data(1.0), tests=[Test("without the cause", data(1.1, 1.1))])
-    said = "Tested without the cause (2 recordings): gain 1.10; the row holds then."
-    check(known.reason == said, "a reason is known where the row holds without it")
+    known = made(data(1.0), tests=[Test("without the cause", data(1.1, 1.1, 1.1, 1.1, 1.1))])
+    said = "Tested without the cause (5 recordings): gain 1.10; the row holds then."
+    check(known.reason == said, "a reason is known where the row holds without it, in five recordings")
+    few = made(data(1.0), tests=[Test("without the cause", data(1.1))]).reason
+    check(few.startswith("Not known: ") and "(one recording)" in few, "of one recording a reason is not known")
     still = made(data(1.0), tests=[Test("without that", data(1.01))]).reason
     check(still == "Not known. Tested without that (one recording): gain 1.01; the row does not hold then.", "and not where it does not")
     check(not made(data(1.1), tests=[Test("without the cause", data(1.1))]).tests, "nothing is tested of a row that holds")
-    check(made(data(1.0), stand_ins={"one that wins": lambda _: {"gain": 2.0}}).verdict == verdict.FAILS, "one that fails is able to")
+    wins = row(rivals={"one that wins": lambda _: {"gain": 2.0}})
+    check(made(data(1.0), wins).verdict == verdict.FAILS, "one that fails is able to")
     figure = three.figures["gain"]
     check((figure.median, figure.least, figure.most) == (1.1, 1.0, 1.3), "median, least and most are the repeats'")
     over = made(data(1.1), ranges=[Range("misses in flight", "2 to 12", {"2": data(1.1), "12": data(1.0)})])
@@ -56,6 +73,69 @@ def words():
     over = made(data(1.1), ranges=each)
     check(over.ranges[0].held == {"2": False, "12": True}, "a value of a range holds as a verdict does: the median and four of five")
     check(over.ranges[0].repeats == 5, "and says of how many recordings it is")
+    part = [made(data(gain), row(part="half of it")) for gain in (1.1, 1.0)]
+    check([one.verdict for one in part] == [verdict.FLIPS, verdict.FAILS], "a row of which a part is judged can fail, not hold")
+    check(part[0].reason == IN_PART, "and says that the part holds")
+
+
+def refused(**what):
+    try:
+        return not row(**what)
+    except ValueError:
+        return True
+
+
+def stand_ins():
+    check(refused(dead={}) and refused(rivals={}), "a row without a dead policy or a rival is refused")
+    check(not refused(dead={}, lacks={DEAD: "nothing moves here"}), "unless it says why there can be none")
+    check(refused(dead={}, lacks={RIVAL: "there is one"}), "of the kind that is missing")
+    found = made(data(1.1), row(inputs={"one without": lambda _: {"gain": 1.0}})).stand_ins
+    check([one.kind for one in found] == list(verdict.KINDS), "a verdict says of which kind a stand-in is")
+
+
+# Modules of each reproduction that have its rows; what they only need to run stands empty in the test's process.
+ROWS = {"diener": ["checks"], "majo": ["checks"], "mai": ["checks"], "ars": ["findings"],
+        "asymsched": ["table1", "single", "several", "overhead", "placements"]}
+LIST_ROWS = """
+import importlib, json, sys, types
+for name in ("duckdb", "numpy"):
+    sys.modules[name] = types.ModuleType(name)
+from judge import Check
+from judge.verdict import KINDS
+found = {}
+for module in sys.argv[1:]:
+    for value in vars(importlib.import_module(module)).values():
+        each = value.values() if isinstance(value, dict) else value if isinstance(value, (list, tuple)) else [value]
+        found |= {one.id: {kind: list(one.stand_ins(kind)) or one.lacks.get(kind, "") for kind in KINDS} for one in each
+                  if isinstance(one, Check)}
+print(json.dumps(found))
+"""
+
+
+def rows_of(paper):
+    """By row and kind the names of what stands in, or why there is none."""
+    path = os.pathsep.join(str(ROOT / "bench" / folder) for folder in (paper, ""))
+    done = subprocess.run([sys.executable, "-B", "-c", LIST_ROWS, *ROWS[paper]], env={**os.environ, "PYTHONPATH": path}, check=False,
+                          capture_output=True, text=True)
+    check(done.returncode == 0, f"the rows of {paper} can be read", done.stderr)
+    return json.loads(done.stdout or "{}")
+
+
+def rows():
+    found = {identifier: kinds for paper in ROWS for identifier, kinds in rows_of(paper).items()}
+    check({*found} == {*CRITERIA} - {"S11"}, "each criterion has a row, but for the one that needs a machine of several nodes")
+    for kind in (DEAD, RIVAL):
+        without = [identifier for identifier, kinds in found.items() if not kinds[kind]]
+        check(not without, f"each row has a {kind} that must fail, or says why not: not {', '.join(without)}")
+
+
+def clocks():
+    """Of a process of its own, as the clock is read once."""
+    asks = "from judge import cores; print(cores.host_ghz())"
+    path = {**os.environ, "PYTHONPATH": str(ROOT / "bench")}
+    told = subprocess.run([sys.executable, "-B", "-c", asks], env={**path, cores.GIVEN: "1.25"}, check=True, capture_output=True, text=True)
+    check(told.stdout == "1.25\n", "the clock of a run is given to all its parts")
+    check(made(data(1.1)).host_ghz == cores.host_ghz() > 0, "a verdict says the clock that its core factors are of")
 
 
 def tabled():
@@ -93,26 +173,51 @@ def changes():
             replace(made(data(1.0)), commit=commit).write(root / "fresh/fast")
             check((ledger.unrepeatable("fast") == []) == repeatable, f"whether a verdict of tree '{commit}' can be judged again")
         check(found == [("D10", verdict.HOLDS, verdict.FAILS)], "a verdict that changed is seen")
-        check(not ledger.mentioned("D10", verdict.HOLDS, verdict.FAILS, ledger.unreleased()), "what an older version said does not count")
+        check(ledger.changed("fast", ledger.rows_of("diener")) == found, "by the paper's part, too")
+        check(not ledger.changed("fast", ledger.rows_of("ars")), "and not by another one's")
+        check(not ledger.said("fast", *found[0]), "what an older version said does not count")
         ledger.record("fast", {"D10"})
         check(verdict.read(root / "recorded/fast/D10.json").verdict == verdict.HOLDS, "the recorded one stays")
         ledger.record("fast", set())
         check(verdict.read(root / "recorded/fast/D10.json").verdict == verdict.FAILS, "one that is said is taken over")
+        made(data(1.1)).write(root / "fresh/fast")
+        ledger.record("fast", set())
+        check([row[1:5] for row in ledger.changes()] == [("fast", "D10", verdict.HOLDS, verdict.FAILS),
+                                                         ("fast", "D10", verdict.FAILS, verdict.HOLDS)], "what was recorded is noted")
+        made(data(1.0)).write(root / "fresh/fast")
+        entry = f"D10 (nightly): {verdict.HOLDS} → {verdict.FAILS}"
+        for said, excused in ((entry, False), (f"{entry}; again {entry}", True)):
+            (root / "CHANGELOG.md").write_text(f"# Changelog\n\n## next, not yet released\n\n{said}\n\n## 0.1\n\n{entry}\n")
+            check(ledger.said("fast", "D10", verdict.HOLDS, verdict.FAILS) == excused, "an entry is for one change")
+        ledger.record("fast", set())
+        ledger.begin("fast", "ars")
+        check((root / "fresh/fast/D10.json").exists(), "a part forgets its own rows alone")
         (root / "fresh/fast/D10.json").unlink()
         check(ledger.changed("fast") == [("D10", verdict.FAILS, ledger.MISSING)], "one that is missing is seen")
         inputs.write("ars", "fast", [["given", 4], ["read back", 2, True], ["not so", 3, False]])
         inputs.record("fast")
         found = [["given", "4", "given"], ["read back", "2", "yes"], ["not so", "3", "NO"]]
         check(inputs.read() == {"ARS": found}, "inputs are kept apart, and say what is not as it should be")
-        said = "D10: holds → does not hold"
-        both = [ledger.mentioned("D10", verdict.HOLDS, now, said) for now in (verdict.FAILS, verdict.FLIPS)]
-        check(both == [True, False], "a change is said as it is")
-        check(not ledger.mentioned("D1", verdict.HOLDS, verdict.FAILS, said.replace("D10", "D1x")), "D1 is not said by D10")
+        asked = [("fast", "D10", verdict.HOLDS, verdict.FAILS), ("full", "D10", verdict.HOLDS, verdict.FAILS),
+                 ("fast", "D10", verdict.HOLDS, verdict.FLIPS), ("fast", "D1", verdict.HOLDS, verdict.FAILS)]
+        check([ledger.entries(*one, entry) for one in asked] == [1, 0, 0, 0], "a change is said as it is, with its size")
+        for commit, taken in (("0123456789ab+", False), ("0123456789ab", True)):
+            (root / "fresh/outside.json").write_text(json.dumps({"commit": commit}))
+            ledger.record_outside()
+            check((root / "recorded/outside.json").exists() == taken, f"whether points from outside of tree '{commit}' are recorded")
 
 
-def since_lacks(size, identifier):
-    """Whether a verdict is of a run that wrote why a stand-in is missing."""
-    return '"lacks"' in (verdict.RECORDED / size / f"{identifier}.json").read_text(encoding="utf-8")
+def kept():
+    """The points for the next version meet what a program can check of the rule that is written beside them."""
+    with open(ROOT / "bench/outside/kept.csv", encoding="utf-8", newline="") as file:
+        for point in csv.DictReader(file):
+            whole = all(point[key] for key in ("url", "year", "machine", "threads", "value")) and "not named" not in point["machine"]
+            check(whole, f"{point['id']} of kept.csv can be used")
+
+
+def new(found):
+    """Verdicts of runs that wrote which kind a stand-in is of; they have the host's clock as well."""
+    return {i: one for i, one in found.items() if one.host_ghz and one.verdict != verdict.UNTESTED}
 
 
 def documents():
@@ -123,15 +228,24 @@ def documents():
     for size in verdict.SIZES:
         without = [i for i, one in page.read(size).items() if one.verdict in (verdict.FAILS, verdict.FLIPS) and not one.reason]
         check(not without, f"{size}: each row that does not hold has a reason: not {', '.join(without)}")
-        few = [i for i, one in page.read(size).items() if len(one.stand_ins) == 1 and not one.lacks and since_lacks(size, i)]
-        check(not few, f"{size}: each row has a dead policy and a rival, or says why not: not {', '.join(few)}")
+        recorded = new(page.read(size))
+        for kind in (DEAD, RIVAL):
+            few = [i for i, one in recorded.items() if not one.lacks.get(kind) and all(s.kind != kind for s in one.stand_ins)]
+            check(not few, f"{size}: each row has a {kind}, or says why not: not {', '.join(few)}")
+        shut = [i for i, one in recorded.items() if not one.ranges and not one.closed]
+        check(not shut, f"{size}: each row has a range, or says why nothing is left open: not {', '.join(shut)}")
 
 
 if __name__ == "__main__":
     words()
+    stand_ins()
+    rows()
+    clocks()
     tabled()
     criteria()
     files()
+    kept()
     documents()
+    readme.compare(check)
     changes()
     check.end()
