@@ -222,6 +222,7 @@ pub fn judge<S: AccessSource>(source: &S, profile: &Profile) {
         profile: "p".into(),
         machine: "nehalem-2s".into(),
         plain: None,
+        map: "app.map".into(),
     };
     let advice = advise(
         &context,

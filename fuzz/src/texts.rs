@@ -20,7 +20,7 @@ pub fn map(data: &[u8]) {
     }
 }
 
-/// What follows `--policy`, `--affinity`, `--under`, `--slice`, `--page-size`, `--nodes`.
+/// What follows `--policy`, `--affinity`, `--under`, `--page-size`, `--nodes`.
 pub fn policy(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else {
         return;
@@ -31,7 +31,6 @@ pub fn policy(data: &[u8]) {
         .map(|e| e.to_string());
     let _ = migration_policy(text, &MACHINE).err().map(|e| e.to_string());
     let _ = text.parse::<nodewise_lab::RunPlacement>();
-    let _ = text.parse::<nodewise_observe::Slicing>();
     let _ = (parse_bytes(text), parse_list(text));
     let cpus = nodewise_placement::NodeCpus::from(&*MACHINE);
     let _ = nodewise_placement::thread_order(text, &cpus, &Nothing);

@@ -58,7 +58,7 @@ def rules(program, profile):
 def watch(process):
     """Looks at it from outside as long as it runs, twice at most."""
     time.sleep(0.02)
-    for look in (["check", "--seconds", "0"], ["top", "--once"]):
+    for look in (["check", "--duration", "0"], ["top", "--once"]):
         if process.poll() is None:
             subprocess.run([NODEWISE, *look, "--pid", str(process.pid)], stdout=subprocess.DEVNULL,
                            stderr=subprocess.DEVNULL, stdin=subprocess.DEVNULL, timeout=120, check=False)

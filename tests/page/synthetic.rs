@@ -241,7 +241,7 @@ impl Shape {
                     by: if i % 5 == 4 { "kernel" } else { "dominant" }.into(),
                     to_count: 40.0 + i as f64,
                     home_count: (i % 5 != 4).then_some(3.0),
-                    against: 12.0,
+                    count_threshold: 12.0,
                 });
             }
         }

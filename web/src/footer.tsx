@@ -1,8 +1,11 @@
 // The footer: how the figures were obtained, and how reliable they are.
 
 import type { Report } from "./documents";
-import { percent } from "./format";
+import { andMore, percent } from "./format";
 import { Value } from "./value";
+
+/** Largest number of modules that are named as not counted. */
+const MAX_MODULES_NAMED = 4;
 
 /** The start time, to the minute; empty if the recorded time is not plausible. */
 function when(started: number): string {
@@ -48,7 +51,9 @@ function Coverage({ report }: { report: Report }) {
 }
 
 function Counted({ report }: { report: Report }) {
-  const missed = report.coverage.missed_modules.slice(0, 4).map((m) => `${m.name} (${percent(m.share)})`);
+  const modules = report.coverage.missed_modules;
+  const missed = modules.slice(0, MAX_MODULES_NAMED).map((m) => `${m.name} (${percent(m.share)})`);
+  const more = andMore(modules.length - missed.length, "module", "nodewise report --json");
   return (
     <dl class="pairs">
       <div>
@@ -64,7 +69,7 @@ function Counted({ report }: { report: Report }) {
           {report.coverage.share === null
             ? "Unknown: the run was too short, or the kernel did not permit sampling of CPU time."
             : "The share of the program’s own CPU time that ran in counted code."}
-          {missed.length > 0 && ` Not counted: ${missed.join(", ")}.`}
+          {missed.length > 0 && ` Not counted: ${missed.join(", ")}${more}.`}
           {" Waiting in threading runtimes took "}
           <Value pointer="/coverage/waiting" of={report} as="percent" />
           {", the kernel "}

@@ -18,13 +18,15 @@ function scaled(value: number, base: number, units: readonly string[]): string {
     rest /= base;
     unit += 1;
   }
-  const digits = unit === 0 ? rest.toFixed(Number.isInteger(rest) ? 0 : 1) : significant(rest);
+  // Sizes that are whole in their unit have no error to show.
+  const whole = base === 1024 && Number.isInteger(rest);
+  const digits = whole ? rest.toFixed(0) : unit === 0 ? rest.toFixed(Number.isInteger(rest) ? 0 : 1) : significant(rest);
   return units[unit] ? digits + GAP + units[unit] : digits;
 }
 
 /** `950`, `1.25 k`, `3.40 G`. */
 export const count = (n: number) => scaled(n, 1000, ["", "k", "M", "G", "T", "P"]);
-/** `512 B`, `1.50 MiB`. */
+/** `512 B`, `4 KiB`, `1.50 MiB`. */
 export const bytes = (n: number) => scaled(n, 1024, ["B", "KiB", "MiB", "GiB", "TiB"]);
 /** `8,191`. */
 export const whole = (n: number) =>
@@ -94,8 +96,15 @@ export function signed(value: number, as: Kind): string {
   return value > 0 ? `+${text}` : value < 0 ? `−${text}` : `±${text}`;
 }
 
+/** `node` for one, `nodes`, `accesses` and `copies` for any other number; the terminal has the same rule. */
+export function noun(n: number, one: string): string {
+  if (n === 1) return one;
+  if (/[^aeiou]y$/.test(one)) return `${one.slice(0, -1)}ies`;
+  return one + (/(s|ch)$/.test(one) ? "es" : "s");
+}
+
 /** `1 node`, `8 nodes`. */
-export const plural = (n: number, one: string) => `${whole(n)}${GAP}${one}${n === 1 ? "" : "s"}`;
+export const plural = (n: number, one: string) => `${whole(n)}${GAP}${noun(n, one)}`;
 
 /** The end of a shortened list, as in the terminal: how much is left out, and where the whole list is. */
 export const andMore = (left: number, what: string, whole: string) => (left > 0 ? ` and ${plural(left, `more ${what}`)} (${whole})` : "");

@@ -1,6 +1,7 @@
 // The header: the recorded program, the machine of the report, and the menu of views.
 
 import type { Report } from "./documents";
+import { plural } from "./format";
 import { base, profileTitle } from "./profiles";
 import type { Documents } from "./source";
 import { update } from "./state";
@@ -31,7 +32,7 @@ export function Header(props: HeaderProps) {
         <h1 data-tip={command.join(" ")}>{title || "no command"}</h1>
         <p class="facts">
           <Term of="threads">
-            <Value pointer="/program/threads" of={report} as="whole" text={(n) => `${n} thread${n === 1 ? "" : "s"}`} />
+            <Value pointer="/program/threads" of={report} as="whole" text={(n) => plural(n, "thread")} />
           </Term>
           {" · "}
           <span data-tip={report.machine.title}>{report.machine.name}</span>

@@ -3,7 +3,7 @@
 import cases from "../../crates/report/tests/figures.json";
 import { csv } from "../src/export/csv";
 import { asText } from "../src/export/escape";
-import { andMore, between, bytes, count, digits, pages, percent, ratio, seconds, whole } from "../src/format";
+import { andMore, between, bytes, count, digits, noun, pages, percent, ratio, seconds, whole } from "../src/format";
 import { at } from "../src/value";
 import { apart, difference, judge } from "../src/views/compare/difference";
 import { stretches } from "../src/views/migrations/stretches";
@@ -43,6 +43,11 @@ check(
   "what a list leaves out is said with where it is",
   [andMore(0, "object", "zoom in"), andMore(1, "object", "zoom in"), andMore(1200, "thread", "x")].map(plain),
   ["", " and 1 more object (zoom in)", " and 1,200 more threads (x)"],
+);
+check(
+  "nouns are as in the terminal",
+  ["node", "access", "first touch", "copy", "array"].map((one) => [noun(1, one), noun(2, one)].join(" ")),
+  ["node nodes", "access accesses", "first touch first touches", "copy copies", "array arrays"],
 );
 check("digits alone say all only of all", [0.125, 0.9997, 1, 0].map(digits), ["12.5", "99.9", "100.0", "0.0"]);
 check(

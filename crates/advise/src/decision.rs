@@ -202,7 +202,10 @@ fn conflicting_names(objects: &[Advised]) -> String {
         .map(|o| format!("`{}`", o.blame.name))
         .collect();
     match &named[..] {
-        [one, two, three, _, ..] => format!("{one}, {two}, {three} and others"),
+        [one, two, three, others @ ..] if !others.is_empty() => {
+            let more = figures::and_more(others.len(), "object", "--json");
+            format!("{one}, {two}, {three}{more}")
+        }
         [others @ .., last] if !others.is_empty() => format!("{} and {last}", others.join(", ")),
         all => all.concat(),
     }
@@ -311,7 +314,7 @@ pub(crate) fn of_few_lines(contended_pages: &[ContendedPage]) -> Option<String> 
              of the program's own, which counts as work. Shares of accesses (local, exclusivity, balance) say that \
              much about those lines; predicted times do not.",
             percent(share),
-            if contended_pages.len() == 1 { "one page".to_owned() } else { format!("{} pages", contended_pages.len()) }
+            figures::plural(contended_pages.len(), "page")
         )
     })
 }

@@ -13,6 +13,8 @@ pub struct ReportOptions {
     pub machine: String,
     /// The program's build without counting, if it was named.
     pub plain: Option<String>,
+    /// The file to which the map is to be written.
+    pub map: String,
 }
 
 /// A command that runs the program.
@@ -80,8 +82,8 @@ pub(crate) fn map_and_run(
     let mut map = words("nodewise map");
     map.extend(Some(&report_options.profile).filter(|p| !p.is_empty()).cloned());
     map.extend(options(context, report_options));
-    map.extend(["--policy", policy, "-o", "app.map"].map(str::to_owned));
-    (Some(shell_line(&map)), run("map:app.map".into()))
+    map.extend(["--policy", policy, "-o", &report_options.map].map(str::to_owned));
+    (Some(shell_line(&map)), run(format!("map:{}", report_options.map)))
 }
 
 /// The options with which the report was requested; the page size only if it is not the default.

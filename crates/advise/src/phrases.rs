@@ -1,7 +1,7 @@
 //! Phrases that several sentences share: per cents, gains, lists of locations.
 
 use crate::users::Pass;
-use nodewise_analysis::figures::plural;
+use nodewise_analysis::figures::{self, and_more, whole_percent};
 use nodewise_simulation::Range;
 
 /// Largest number of loops with the same pattern that a sentence names.
@@ -22,12 +22,11 @@ pub(crate) fn faster(speedup: Range) -> [String; 2] {
     [format!("{typical} {than}"), format!("(between {low} and {high})")]
 }
 
+/// A fraction in whole per cents, below 10 % with one decimal: `25 %`, `2.5 %`, `3 %`.
 pub(crate) fn percent(fraction: f64) -> String {
-    let value = fraction * 100.0;
-    if value.abs() < 9.95 {
-        format!("{value:.1} %").replace(".0 %", " %")
-    } else {
-        format!("{value:.0} %")
+    match fraction.abs() {
+        few if few < 0.0995 => figures::percent(fraction).replace(".0 %", " %"),
+        _ => whole_percent(fraction),
     }
 }
 
@@ -45,16 +44,18 @@ pub(crate) fn places<'a>(passes: impl Iterator<Item = &'a Pass>) -> String {
             lines.push(&pass.at);
         }
     }
+    named(lines)
+}
+
+fn named(mut lines: Vec<&str>) -> String {
     lines.sort_by_key(|at| in_source_order(at));
     let left = lines.len().saturating_sub(MAX_LOOPS_NAMED);
-    let more = plural(left, "more line");
     lines.truncate(MAX_LOOPS_NAMED);
-    if left > 0 {
-        lines.push(&more);
-    }
     match lines.split_last() {
-        Some((last, [])) => format!("at {last}"),
-        Some((last, others)) => format!("at {} and {last}", others.join(", ")),
+        Some((last, others)) if left == 0 && !others.is_empty() => {
+            format!("at {} and {last}", others.join(", "))
+        }
+        Some(_) => format!("at {}{}", lines.join(", "), and_more(left, "line", "--json")),
         None => String::new(),
     }
 }
@@ -66,4 +67,26 @@ pub(crate) fn dimension_names(dimensions: u32) -> String {
         .map(|d| ["x", "y", "z"][d])
         .collect();
     names.join(" and ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_that_are_not_named_are_counted() {
+        assert_eq!(named(vec!["a.c:9"]), "at a.c:9");
+        assert_eq!(named(vec!["a.c:10", "a.c:9"]), "at a.c:9 and a.c:10");
+        assert_eq!(named(vec!["a:1", "a:2", "a:3"]), "at a:1, a:2 and a:3");
+        assert_eq!(
+            named(vec!["a:1", "a:2", "a:3", "a:4"]),
+            "at a:1, a:2, a:3 and 1 more line (--json)"
+        );
+    }
+
+    #[test]
+    fn only_nothing_is_none_and_only_all_is_all() {
+        let texts = [0.0, 0.0001, 0.03, 0.0254, 0.2549, 0.998, 1.0].map(percent);
+        assert_eq!(texts, ["0 %", "0.1 %", "3 %", "2.5 %", "25 %", "99.8 %", "100 %"]);
+    }
 }

@@ -2,6 +2,9 @@
 
 use crate::Interval;
 
+/// Sums of shares that differ by less are equal.
+const ROUNDING_ERROR: f64 = 1e-12;
+
 /// Formats a number to three significant digits.
 fn significant(value: f64) -> String {
     // The number of digits follows the rounded value: 99.97 is 100, not 100.0. The page has the same rule
@@ -21,7 +24,8 @@ fn scaled(value: f64, base: f64, units: &[&str]) -> String {
         value /= base;
         unit += 1;
     }
-    let number = if unit == 0 {
+    // Sizes that are whole in their unit have no error to show.
+    let number = if unit == 0 || (base == 1024.0 && value.fract() == 0.0) {
         format!("{value:.0}")
     } else {
         significant(value)
@@ -58,15 +62,17 @@ pub fn plural(n: usize, what: &str) -> String {
     format!("{n} {}", noun(n, what))
 }
 
-/// `node` for one, `nodes` and `accesses` for any other number.
+/// `node` for one, `nodes`, `accesses` and `copies` for any other number. The page has the same rule
+/// (web/src/format.ts).
 #[must_use]
 pub fn noun(n: usize, what: &str) -> String {
-    let ending = match n {
-        1 => "",
-        _ if what.ends_with('s') => "es",
-        _ => "s",
-    };
-    format!("{what}{ending}")
+    let vowels = ['a', 'e', 'i', 'o', 'u'];
+    match what.strip_suffix('y') {
+        _ if n == 1 => what.to_owned(),
+        Some(stem) if !stem.ends_with(vowels) => format!("{stem}ies"),
+        _ if what.ends_with('s') || what.ends_with("ch") => format!("{what}es"),
+        _ => format!("{what}s"),
+    }
 }
 
 /// The number of entries that a shortened list leaves out, and where all of them are: ` and 3 more nodes (--json)`;
@@ -82,11 +88,17 @@ pub fn and_more(left: usize, what: &str, whole: &str) -> String {
 /// A number with its noun, shortened: `1 access`, `307 k accesses`.
 #[must_use]
 pub fn amount(n: u64, what: &str) -> String {
-    format!(
-        "{} {}",
-        count(n),
-        noun(usize::try_from(n).unwrap_or(usize::MAX), what)
-    )
+    format!("{} {}", count(n), noun(index(n), what))
+}
+
+/// A number with its noun, in all its digits: `1 page`, `8,191 pages`.
+#[must_use]
+pub fn exact(n: u64, what: &str) -> String {
+    format!("{} {}", grouped(n), noun(index(n), what))
+}
+
+fn index(n: u64) -> usize {
+    usize::try_from(n).unwrap_or(usize::MAX)
 }
 
 /// `1 page`, `307 k pages`.
@@ -95,7 +107,7 @@ pub fn pages(n: u64) -> String {
     amount(n, "page")
 }
 
-/// `512 B`, `1.50 MiB`.
+/// `512 B`, `4 KiB`, `1.50 MiB`.
 #[must_use]
 pub fn bytes(n: u64) -> String {
     scaled(n as f64, 1024.0, &["B", "KiB", "MiB", "GiB", "TiB"])
@@ -111,12 +123,23 @@ pub fn gigabytes(bandwidth: f64) -> String {
 #[must_use]
 pub fn percent(fraction: f64) -> String {
     let percent = fraction * 100.0;
-    let rounded = match percent {
+    let rounded = match percent.abs() {
         p if p > 0.0 && p < 0.1 => 0.1,
         p if p < 100.0 && p > 99.9 => 99.9,
         p => p,
     };
-    format!("{rounded:.1} %")
+    format!("{:.1} %", rounded.copysign(percent) + 0.0)
+}
+
+/// A fraction in whole per cents: `12 %`. Where these would be 0 or 100 and the fraction is neither, as
+/// [`percent`] writes it. Rounding errors of sums do not count as a difference.
+#[must_use]
+pub fn whole_percent(fraction: f64) -> String {
+    let rounded = (fraction * 100.0).round();
+    match rounded / 100.0 {
+        end if (end == 0.0 || end == 1.0) && (end - fraction).abs() > ROUNDING_ERROR => percent(fraction),
+        _ => format!("{:.0} %", rounded + 0.0),
+    }
 }
 
 /// `2.10 s`, `15.0 ms`.
@@ -159,6 +182,9 @@ mod tests {
         );
         assert_eq!(amount(1, "access"), "1 access");
         assert_eq!(amount(0, "access"), "0 accesses");
+        assert_eq!([1, 8191].map(|n| exact(n, "page")), ["1 page", "8,191 pages"]);
+        let nouns = ["copy", "array", "first touch", "loss"].map(|what| noun(2, what));
+        assert_eq!(nouns, ["copies", "arrays", "first touches", "losses"]);
     }
 
     #[test]
@@ -182,5 +208,15 @@ mod tests {
         assert_eq!(percent(0.99999), "99.9 %");
         assert_eq!(percent(0.00001), "0.1 %");
         assert_eq!(percent(0.0), "0.0 %");
+        assert_eq!(
+            (percent(-0.0), percent(-0.00001)),
+            ("0.0 %".into(), "-0.1 %".into())
+        );
+        let fractions = [0.0, 0.00001, 0.004, 0.006, 0.124, 0.994, 0.996, 1.0, 1.5, -0.001];
+        let texts = [
+            "0 %", "0.1 %", "0.4 %", "1 %", "12 %", "99 %", "99.6 %", "100 %", "150 %", "-0.1 %",
+        ];
+        assert_eq!(fractions.map(whole_percent), texts);
+        assert_eq!(whole_percent((0..10).map(|_| 0.1).sum()), "100 %");
     }
 }

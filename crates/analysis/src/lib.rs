@@ -27,6 +27,7 @@ mod moves;
 mod node_counts;
 mod page_use;
 mod pattern;
+pub mod random;
 mod region_sums;
 mod roles;
 mod sampled;

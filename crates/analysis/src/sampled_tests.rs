@@ -4,6 +4,7 @@ use super::blocks::left_out;
 use super::*;
 use crate::Interval;
 use crate::fixtures::thread_per_node;
+use crate::random::SplitMix;
 use nodewise_profile::{Access, FirstTouch, InMemory, Observer, PageNumber, Sampling, SliceId, ThreadId};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
@@ -72,15 +73,12 @@ fn width(pages: &[Vec<u64>]) -> f64 {
     interval.high - interval.low
 }
 
-/// SplitMix64; draws numbers from 0 to 1.
-struct Chance(u64);
+/// Draws numbers from 0 to 1.
+struct Chance(SplitMix);
 
 impl Chance {
     fn draw(&mut self) -> f64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let x = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((x ^ (x >> 31)) >> 11) as f64 / (1u64 << 53) as f64
+        (self.0.word() >> 11) as f64 / (1u64 << 53) as f64
     }
 
     fn pick(&mut self, shares: &[f64]) -> usize {
@@ -150,7 +148,7 @@ fn objects() -> impl Strategy<Value = Object> {
         0.0f64..1.0,
     )
         .prop_map(|(nodes, pages, samples, together, seed, shared)| {
-            let mut chance = Chance(seed);
+            let mut chance = Chance(SplitMix(seed));
             let mut visits: Vec<Vec<f64>> = (0..pages)
                 .map(|page| {
                     let mut page: Vec<f64> = (0..nodes)
@@ -285,7 +283,7 @@ proptest! {
             samples,
             together: 1,
         };
-        let chance = &mut Chance(seed);
+        let chance = &mut Chance(SplitMix(seed));
         let mut width = |pages, samples| object(pages, samples).sampled(chance).shares.map(|s| s.high - s.low);
         let few = width(100, samples);
         prop_assert!(width(1600, samples) < few);
@@ -301,7 +299,7 @@ fn misses_are_as_rare_as_stated(change: impl Fn(Object) -> Object, interval: imp
     let mut runner = TestRunner::default();
     let missed = |_| {
         let drawn = (objects(), any::<u64>()).new_tree(&mut runner).unwrap().current();
-        let (object, mut chance) = (change(drawn.0), Chance(drawn.1));
+        let (object, mut chance) = (change(drawn.0), Chance(SplitMix(drawn.1)));
         let exact = object.exact();
         let outside = (0..RECORDINGS).filter(|_| {
             let interval = interval(&object.sampled(&mut chance));
@@ -337,7 +335,7 @@ fn the_interval_of_samples_holds_the_share_of_visits() {
 #[test]
 fn the_interval_holds_the_share_of_phases_that_all_pages_have_in_common() {
     const RECORDINGS: u32 = 400;
-    let mut chance = Chance(11);
+    let mut chance = Chance(SplitMix(11));
     let mut missed = 0;
     for recording in 0..RECORDINGS {
         let share = 0.55 + 0.15 * chance.draw();

@@ -1,6 +1,7 @@
 //! A pattern is claimed only if the pages exclude all others: for 1 to 16 threads, each assignment of the catalogue
 //! gets the name of what made it, or a name that nothing in the catalogue has made.
 
+use nodewise_analysis::random::mix;
 use nodewise_analysis::{Affinity, Conflict, Division, Histogram, Pattern, Remedy, Usage};
 use nodewise_machine::{CpuId, NodeId};
 use nodewise_profile::{
@@ -63,14 +64,6 @@ const MAKERS: [fn(u64) -> Maker; 14] = [
     |_| Maker::Gathered,
     |_| Maker::Everyone,
 ];
-
-/// SplitMix64's output function: a pseudo-random number from a counter.
-fn mix(seed: u64) -> u64 {
-    let x = seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    x ^ (x >> 31)
-}
 
 fn order(threads: u32, seed: u64) -> Vec<u32> {
     let mut order: Vec<u32> = (0..threads).collect();

@@ -1,8 +1,63 @@
 //! Parsers for values on the command line: one notation for each kind of value, in all commands.
 
+use clap::builder::{EnumValueParser, PossibleValue, TypedValueParser};
+use clap::{Arg, Command, ValueEnum};
 use jiff::SignedDuration;
 use nodewise_machine::parse_bytes;
+use nodewise_observe::Slicing;
+use std::ffi::OsStr;
 use std::time::Duration;
+
+/// A parser of words that may be shortened as long as no other begins so, and written in either case.
+pub fn one_of<T: ValueEnum + Clone + Send + Sync + 'static>() -> OneOf<T> {
+    OneOf(EnumValueParser::new())
+}
+
+/// The parser that [`one_of`] returns: clap's for the type, given the word in full.
+#[derive(Clone)]
+pub struct OneOf<T: ValueEnum + Clone + Send + Sync + 'static>(EnumValueParser<T>);
+
+impl<T: ValueEnum + Clone + Send + Sync + 'static> TypedValueParser for OneOf<T> {
+    type Value = T;
+
+    fn parse_ref(&self, command: &Command, arg: Option<&Arg>, value: &OsStr) -> Result<T, clap::Error> {
+        let values: Vec<PossibleValue> = T::value_variants()
+            .iter()
+            .filter_map(ValueEnum::to_possible_value)
+            .collect();
+        let names: Vec<&str> = values
+            .iter()
+            .flat_map(PossibleValue::get_name_and_aliases)
+            .collect();
+        let full = value
+            .to_str()
+            .and_then(|text| nodewise_input::resolve(text, names.iter().copied()).ok());
+        self.0.parse_ref(command, arg, full.map_or(value, OsStr::new))
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        self.0.possible_values()
+    }
+}
+
+/// Where a slice of a recording ends: a time from 10 ms on, `accesses:N` or `region`.
+pub fn slicing(text: &str) -> Result<Slicing, String> {
+    if text == "region" {
+        return Ok(Slicing::Region);
+    }
+    let slicing = match text.strip_prefix("accesses:") {
+        Some(count) => count.parse().ok().filter(|n| *n > 0).map(Slicing::Accesses),
+        None => {
+            let time = duration(text)
+                .ok()
+                .filter(|time| *time >= Duration::from_millis(10));
+            time.map(Slicing::Time)
+        }
+    };
+    slicing.ok_or_else(|| {
+        format!("`{text}` is neither a time such as 1s or 100ms (at least 10ms), nor accesses:N, nor region")
+    })
+}
 
 /// A duration: `200ms`, `1.5s`, `90s`, `10m`, `1h30m`; a number without a unit is seconds. At most a year.
 pub fn duration(text: &str) -> Result<Duration, String> {
@@ -189,6 +244,51 @@ mod tests {
                 .all(|text| cpu_time(text).is_err())
         );
         assert!(period("5ms").is_err() && period("2h").is_err() && period("1s").is_ok());
+    }
+
+    #[test]
+    fn what_is_written_of_a_slicing_is_read_back() {
+        for text in ["1s", "100ms", "accesses:1000000", "region", "60s"] {
+            assert_eq!(slicing(text).unwrap().to_string(), text);
+        }
+        assert_eq!(slicing("1m30s"), Ok(Slicing::Time(Duration::from_secs(90))));
+        for bad in [
+            "",
+            "s",
+            "0s",
+            "1us",
+            "-1s",
+            "accesses:0",
+            "accesses:",
+            "regions",
+            "NaN",
+        ] {
+            assert!(slicing(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn words_may_be_shortened() {
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+        enum Way {
+            Auto,
+            #[value(alias = "faults")]
+            HintFaults,
+            Asym,
+        }
+        let of = |word: &str| {
+            let parser = one_of::<Way>();
+            parser.parse_ref(&Command::new("x"), None, OsStr::new(word)).ok()
+        };
+        for (word, way) in [
+            ("Auto", Way::Auto),
+            ("hint", Way::HintFaults),
+            ("fau", Way::HintFaults),
+            ("as", Way::Asym),
+        ] {
+            assert_eq!(of(word), Some(way), "{word}");
+        }
+        assert!([of("a"), of(""), of("x")].iter().all(Option::is_none));
     }
 
     #[test]

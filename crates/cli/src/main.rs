@@ -30,6 +30,7 @@ fn main() -> ExitCode {
     let (command, words) = (Arguments::command(), std::env::args_os().collect::<Vec<_>>());
     let subcommand = usage::subcommand(&command, &words);
     let words = subcommand.map_or_else(|| words.clone(), |s| renamed::translate(s, &words));
+    let words = usage::with_full_help(&command, words);
     match Arguments::try_parse_from(&words) {
         Ok(arguments) => exit::code(arguments.command.run()),
         Err(error) => usage::report(&error, subcommand, &words),

@@ -21,6 +21,7 @@ const RENAMED: &[Renamed] = &[
     renamed("balance", "samples", |v| option("minimum-samples", v)),
     renamed("balance", "report", |v| option("summary", v)),
     renamed("balance", "threads", balanced_threads),
+    renamed("check", "seconds", |v| option("duration", v)),
     renamed("run", "report", |v| option("summary", v)),
     renamed("record", "budget", |v| {
         option("observe-budget", &format!("{}%", v.trim_end_matches('%')))

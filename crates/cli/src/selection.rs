@@ -46,7 +46,7 @@ impl Arguments {
 }
 
 /// Prints the notes of policies.
-pub fn tell(notes: &[String]) {
+pub fn print_notes(notes: &[String]) {
     notes.iter().for_each(|note| say!("{note}"));
 }
 

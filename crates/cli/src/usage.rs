@@ -19,6 +19,18 @@ pub fn subcommand<'a>(command: &'a Command, words: &[OsString]) -> Option<&'a Co
     }
 }
 
+/// The words, with the command that `help` is asked of in full: clap takes no shortened one there.
+pub fn with_full_help(command: &Command, words: Vec<OsString>) -> Vec<OsString> {
+    let mut words = words;
+    if words.get(1).is_some_and(|word| word == "help") {
+        let asked = subcommand(command, &words[1..]).map(|s| s.get_name().into());
+        if let (Some(word), Some(asked)) = (words.get_mut(2), asked) {
+            *word = asked;
+        }
+    }
+    words
+}
+
 /// Prints an error, help or version; returns the exit status.
 pub fn report(error: &Error, subcommand: Option<&Command>, words: &[OsString]) -> ExitCode {
     use ErrorKind::{DisplayHelp, DisplayHelpOnMissingArgumentOrSubcommand, DisplayVersion};
@@ -108,6 +120,13 @@ mod tests {
         ] {
             assert_eq!(of(line), Some((name.to_owned(), status)), "{line}");
         }
+        let full = |line: &str| {
+            let words = line.split(' ').map(OsString::from).collect();
+            with_full_help(&command, words).join(std::ffi::OsStr::new(" "))
+        };
+        assert_eq!(full("nodewise help rec"), "nodewise help record");
+        assert_eq!(full("nodewise help re"), "nodewise help re");
+        assert_eq!(full("nodewise help"), "nodewise help");
         for line in [
             "nodewise re --foo",
             "nodewise to",

@@ -67,7 +67,7 @@ impl Host {
     fn check(&self, arguments: &[&str]) -> Output {
         let mut command = Command::new(env!("CARGO_BIN_EXE_nodewise"));
         command
-            .args(["check", "--seconds", "0", "--root"])
+            .args(["check", "--duration", "0", "--root"])
             .arg(&self.0)
             .args(arguments);
         command.output().unwrap()
@@ -228,6 +228,34 @@ fn without_a_number_the_users_processes_are_listed_worst_first() {
 }
 
 #[test]
+fn what_a_list_leaves_out_is_counted() {
+    let host = Host::new("left-out");
+    for number in 1..=14 {
+        host.process(100 * number, "solve", 1000, ALL_CPUS, ON_NODE_0);
+    }
+    let ranges: String = (0..9)
+        .map(|n| format!("7f2a1{n}000000 default anon=9 dirty=9 N0=9 kernelpagesize_kB=4\n"))
+        .collect();
+    host.process(4242, "pieces", 1000, ALL_CPUS, &ranges);
+    let said = |arguments: &[&str], line: &str| {
+        let output = host.check(arguments);
+        let text = String::from_utf8_lossy(&output.stdout);
+        assert!(text.contains(line), "{text}");
+    };
+    said(&[], "\nand 3 more processes (--pid N)\n");
+    said(
+        &["--pid", "4242"],
+        "\n  and 4 more ranges (/proc/4242/numa_maps)\n",
+    );
+    assert_eq!(host.json(&[])["left_out"], 3);
+    let one = host.json(&["--pid", "4242"]);
+    assert_eq!(
+        (&one["left_out"], &one["processes"][0]["ranges_left_out"]),
+        (&Value::from(0), &Value::from(4))
+    );
+}
+
+#[test]
 fn another_machine_lends_its_latencies_when_it_has_as_many_nodes() {
     let host = Host::new("machine");
     host.process(4242, "solve", 1000, &[6, 7], ON_NODE_0);
@@ -274,7 +302,7 @@ fn this_hosts_own_processes_are_judged() {
         .args([
             "check",
             "--json",
-            "--seconds",
+            "--duration",
             "0.3",
             "--threshold",
             "0",

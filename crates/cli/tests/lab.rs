@@ -239,7 +239,7 @@ fn odd_arguments_are_one_line() {
     on(&["--bind", "tight"], &["tight", "compact"]);
     on(&["--env", "NOVALUE"], &["NOVALUE", "NAME=VALUE"]);
     on(&["--memory", "much"], &["much", "4G"]);
-    on(&["--memory", "4M"], &["4M"]);
+    on(&["--memory", "4M"], &["4 MiB"]);
     on(&["--cpus", "1"], &["1 CPU", "2 nodes"]);
     on(&["--time-limit", "soon"], &["soon", "10m"]);
     on(&["--no-counters", "--svg", "a.svg"], &["--no-counters"]);
@@ -454,7 +454,7 @@ fn the_scaled_machine_is_a_machine_file_that_is_not_scaled_again() {
     let topo: serde_json::Value = serde_json::from_slice(&topo.unwrap().stdout).unwrap();
     let title = topo["title"].as_str().unwrap();
     assert!(
-        title.ends_with("; scaled: 16 of 64 CPUs, 2G of 256G memory"),
+        title.ends_with("; scaled: 16 of 64 CPUs, 2 GiB of 256 GiB memory"),
         "{title}"
     );
     let nodes = topo["nodes"].as_array().unwrap();

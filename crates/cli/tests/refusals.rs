@@ -50,8 +50,8 @@ fn the_status_and_the_line_are_those_of_the_command_meant() {
             125,
             "interlave (did you mean interleave?)",
         ),
-        ("check --seconds 2x", 2, "`2x` is no time"),
-        ("check --seconds 2h", 2, "from 0 to 60m"),
+        ("check --duration 2x", 2, "`2x` is no time"),
+        ("check --duration 2h", 2, "from 0 to 60m"),
         ("check --threshold 120", 2, "no share"),
         ("simulate --plain-cpu 0 x", 2, "no time"),
     ] {
@@ -72,7 +72,7 @@ fn old_names_work_with_shortened_commands_and_say_the_new_one() {
     let output = nodewise(&line);
     let stderr = String::from_utf8(output.stderr).unwrap();
     assert!(output.status.success(), "{stderr}");
-    for new in ["--threads 4 --affinity scatter", "--cooldown 3"] {
+    for new in ["--cpus 4 --affinity scatter", "--cooldown 3"] {
         assert!(stderr.contains(&format!("is written {new} now")), "{stderr}");
     }
 }
@@ -128,7 +128,7 @@ fn names_are_shortened() {
 #[test]
 fn times_and_shares_have_units_or_are_plain_numbers() {
     let own = std::process::id();
-    for options in ["--seconds 10ms --threshold 0%", "--seconds 0 --threshold 0"] {
+    for options in ["--duration 10ms --threshold 0%", "--seconds 0 --threshold 0"] {
         let output = nodewise(&format!("check {options} --pid {own}"));
         let stderr = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "{options}: {stderr}");

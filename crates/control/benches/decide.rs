@@ -8,6 +8,7 @@
 //! of eight pages are used by one node each, in blocks; the others by random nodes. Pages are placed round-robin at
 //! first.
 
+use nodewise_analysis::random::mix;
 use nodewise_control::{Controller, Settings, Tracker};
 use nodewise_machine::{Machine, NodeId};
 use nodewise_placement::{MIGRATION_POLICIES, Observed, migration_policy};
@@ -18,13 +19,6 @@ const BASE: u64 = 0x7f12_3456_7000 >> 12;
 const NODES: u64 = 8;
 const SAMPLES: u64 = 4;
 const REPEATS: usize = 11;
-
-/// One step of SplitMix64, so that pages come in pseudo-random order.
-fn mix(x: u64) -> u64 {
-    let x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    x ^ (x >> 31)
-}
 
 /// The node that a sample of a page in this scan comes from.
 fn user(page: u64, scan: u64, pages: u64) -> NodeId {

@@ -331,7 +331,8 @@ fn is_significant(reason: &Reason, moves: u16) -> bool {
 /// Orders moves by descending benefit: accesses of the new node minus those of the home (of the policy's threshold where
 /// the home's are unknown), then by the number of samples.
 fn by_benefit(a: &Move, b: &Move) -> Ordering {
-    let gain = |m: &Move| (m.reason.to_count - m.reason.home_count.unwrap_or(m.reason.against)).max(0.0);
+    let gain =
+        |m: &Move| (m.reason.to_count - m.reason.home_count.unwrap_or(m.reason.count_threshold)).max(0.0);
     let better = gain(b).total_cmp(&gain(a));
     let surer = || b.reason.evidence.total_cmp(&a.reason.evidence);
     better.then_with(surer).then(a.index.cmp(&b.index))

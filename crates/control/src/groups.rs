@@ -51,11 +51,11 @@ pub enum Why {
     Overfull,
 }
 
-/// The orders of a step, by process.
+/// What a step decides about threads.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Orders {
+pub struct ThreadDecision {
     /// The order for each process that gets one.
-    pub of: BTreeMap<u32, Order>,
+    pub orders: BTreeMap<u32, Order>,
     /// The share of all threads' accesses that is remote now, and once memory has followed, 0 to 1.
     pub remote: (f64, f64),
 }
@@ -77,37 +77,42 @@ struct Process {
 }
 
 impl Groups {
-    /// One step at time `now_ns`: the orders for each process. `rooms`: the free CPUs of each node. `threads` has only
-    /// threads that may be moved.
-    pub fn step(&mut self, now_ns: u64, threads: &[Thread], sharing: &Sharing, rooms: &[Room]) -> Orders {
+    /// Decides at time `now_ns`. `rooms`: the free CPUs of each node. `threads` has only threads that may be moved.
+    pub fn step(
+        &mut self,
+        now_ns: u64,
+        threads: &[Thread],
+        sharing: &Sharing,
+        rooms: &[Room],
+    ) -> ThreadDecision {
         let processes: BTreeSet<u32> = threads.iter().map(|t| t.process).collect();
         self.processes.retain(|process, _| processes.contains(process));
         let overfull = overfull(threads, rooms);
-        let mut orders = Orders::default();
+        let mut decision = ThreadDecision::default();
         for process in &processes {
             let own = || threads.iter().filter(|t| t.process == *process);
             let known = self.processes.entry(*process).or_default();
             let waits = own().any(|t| t.bound.is_some_and(|node| overfull.contains(&node)));
             known.waiting = if waits { known.waiting + 1 } else { 0 };
             if known.judge.look(now_ns, own()) == Verdict::Worse {
-                orders.of.insert(*process, Order::Release(Why::MoreRemote));
+                decision.orders.insert(*process, Order::Release(Why::MoreRemote));
             } else if known.waiting >= CONFIRMED {
                 known.waiting = 0;
                 known.judge.released(now_ns);
-                orders.of.insert(*process, Order::Release(Why::Overfull));
+                decision.orders.insert(*process, Order::Release(Why::Overfull));
             }
         }
         let cost = Cost::new(threads, sharing);
         let Some(best) = assign(&cost, rooms) else {
-            return orders;
+            return decision;
         };
         let current = cost.current();
         // Adding 0 turns the sum of nothing, -0, into 0.
-        orders.remote = (cost.remote_now(&current), cost.remote_later(&best) + 0.0);
+        decision.remote = (cost.remote_now(&current), cost.remote_later(&best) + 0.0);
         for process in processes {
-            self.decide(now_ns, process, &cost, (&current, &best), &mut orders);
+            self.decide(now_ns, process, &cost, (&current, &best), &mut decision);
         }
-        orders
+        decision
     }
 
     fn decide(
@@ -116,14 +121,18 @@ impl Groups {
         process: u32,
         cost: &Cost<'_>,
         (current, best): (&[NodeId], &[NodeId]),
-        orders: &mut Orders,
+        decision: &mut ThreadDecision,
     ) {
         let of = |t: &Thread| t.process == process;
         let own = || cost.threads.iter().zip(best).filter(|(t, _)| of(t));
         let known = self.processes.entry(process).or_default();
         let samples: f64 = own().map(|(t, _)| t.accesses.iter().sum::<f64>()).sum();
         let settled = own().all(|(t, to)| t.bound == Some(*to));
-        if settled || samples < ENOUGH || known.judge.backs_off(now_ns) || orders.of.contains_key(&process) {
+        if settled
+            || samples < ENOUGH
+            || known.judge.backs_off(now_ns)
+            || decision.orders.contains_key(&process)
+        {
             known.gaining = 0;
             return;
         }
@@ -142,7 +151,7 @@ impl Groups {
             known.gaining = 0;
             known.judge.acted(now_ns, own().map(|(t, _)| t));
             let nodes = own().map(|(t, to)| (t.number, *to)).collect();
-            orders.of.insert(process, Order::Bind(nodes));
+            decision.orders.insert(process, Order::Bind(nodes));
         }
     }
 }

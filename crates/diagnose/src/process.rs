@@ -35,6 +35,8 @@ pub struct Check {
     pub passed: bool,
     /// Number of processes that this user may not inspect.
     pub unreadable: usize,
+    /// Number of processes that are large enough, but not checked, as others are larger.
+    pub left_out: usize,
     /// The checked processes, lowest score first.
     pub processes: Vec<Assessment>,
     /// The machine whose latencies were used.
@@ -57,9 +59,9 @@ impl Check {
         threshold: f64,
     ) -> anyhow::Result<Self> {
         let machine = machine_here(host, machine)?;
-        let (observations, unreadable) = match pids {
+        let (observations, [unreadable, left_out]) = match pids {
             [] => largest(host, &machine, watch)?,
-            pids => (named(host, &machine, pids, watch)?, 0),
+            pids => (named(host, &machine, pids, watch)?, [0, 0]),
         };
         let assess = |o: &Observation| Assessment::of(o, &machine, host);
         let mut processes: Vec<Assessment> = observations.iter().map(assess).collect();
@@ -70,6 +72,7 @@ impl Check {
             threshold,
             passed: processes.iter().all(|p| p.score >= threshold),
             unreadable,
+            left_out,
             processes,
             machine,
         })
@@ -109,8 +112,13 @@ fn named(host: &Host, machine: &Machine, pids: &[u32], watch: Duration) -> anyho
     pids.iter().zip(found).map(explained).collect()
 }
 
-/// Observes the largest processes of this user (for root, of all users); also returns how many could not be read.
-fn largest(host: &Host, machine: &Machine, watch: Duration) -> anyhow::Result<(Vec<Observation>, usize)> {
+/// Observes the largest processes of this user (for root, of all users); also returns how many could not be read, and
+/// how many are left out because others are larger.
+fn largest(
+    host: &Host,
+    machine: &Machine,
+    watch: Duration,
+) -> anyhow::Result<(Vec<Observation>, [usize; 2])> {
     let own = host.own_status()?;
     let mut sizes: Vec<(u64, u32)> = Vec::new();
     for pid in host.pids()?.into_iter().filter(|pid| *pid != std::process::id()) {
@@ -124,5 +132,6 @@ fn largest(host: &Host, machine: &Machine, watch: Duration) -> anyhow::Result<(V
     let found = observe(host, machine, &pids, watch);
     let denied = |e: &ReadError| e.kind() == ErrorKind::PermissionDenied;
     let unreadable = found.iter().filter(|f| f.as_ref().is_err_and(denied)).count();
-    Ok((found.into_iter().flatten().collect(), unreadable))
+    let left_out = sizes.len() - pids.len();
+    Ok((found.into_iter().flatten().collect(), [unreadable, left_out]))
 }

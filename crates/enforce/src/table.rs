@@ -2,7 +2,7 @@
 
 use crate::sites::Sites;
 use nodewise_machine::NodeId;
-use nodewise_placement::{Distribution, ObjectPage, Order, Run, cumulative};
+use nodewise_placement::{Distribution, NodeRun, ObjectPage, Order, cumulative};
 
 const MAGIC: u64 = 0x3165_6c62_6174_776e;
 const VERSION: u32 = 2;
@@ -41,7 +41,7 @@ pub(crate) struct TableRule {
     pub sequence: u32,
     pub distribution: Distribution,
     pub pages: u64,
-    pub runs: Vec<Run>,
+    pub runs: Vec<NodeRun>,
     /// Accesses to a page relative to the program's mean. Used by `nodewise run` itself, not by the preload.
     pub weight: f64,
 }

@@ -10,8 +10,8 @@
 /// assert_eq!(resolve("balanec", known.into_iter()), Err(" (did you mean balance?)".into()));
 /// ```
 /// # Errors
-/// There is no such name, or several begin with `given`. The error is a suffix for a message: ` (did you mean NAME?)`
-/// if a similar name is known, else empty.
+/// There is no such name, or several begin with `given`. The error is a suffix for a message: ` (several begin so: A,
+/// B)`, ` (did you mean NAME?)` if a similar name is known, or nothing.
 pub fn resolve<'a>(given: &str, known: impl Iterator<Item = &'a str> + Clone) -> Result<&'a str, String> {
     if let Some(same) = known.clone().find(|name| name.eq_ignore_ascii_case(given)) {
         return Ok(same);
@@ -20,9 +20,11 @@ pub fn resolve<'a>(given: &str, known: impl Iterator<Item = &'a str> + Clone) ->
         let head = name.get(..given.len());
         !given.is_empty() && head.is_some_and(|head| head.eq_ignore_ascii_case(given))
     };
-    let mut begun = known.clone().filter(begins);
-    if let (Some(only), None) = (begun.next(), begun.next()) {
-        return Ok(only);
+    let begun: Vec<&str> = known.clone().filter(begins).collect();
+    match begun[..] {
+        [only] => return Ok(only),
+        [_, _, ..] => return Err(format!(" (several begin so: {})", begun.join(", "))),
+        [] => (),
     }
     let given = given.to_ascii_lowercase();
     let distance = |name: &&str| strsim::damerau_levenshtein(&given, &name.to_ascii_lowercase());
@@ -41,7 +43,10 @@ mod tests {
         assert_eq!(of("LOCALITY"), Ok("locality"));
         assert_eq!(of("inter"), Ok("Interleave"));
         assert_eq!(of("locali"), Ok("locality"));
-        assert!(of("local").is_err(), "two begin so");
+        assert_eq!(
+            of("local"),
+            Err(" (several begin so: locality, local-first)".into())
+        );
         assert!(of("").is_err());
         assert_eq!(of("loaclity"), Err(" (did you mean locality?)".into()));
         assert_eq!(of("zzz"), Err(String::new()));

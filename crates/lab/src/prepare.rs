@@ -6,6 +6,7 @@ use crate::kernel::Kernel;
 use crate::plan;
 use crate::qemu::{self, hole, sees_guest_addresses};
 use crate::{Experiment, LabError, RunPlacement, Setup, VirtualMachine};
+use nodewise_analysis::figures::bytes;
 use nodewise_linux::companion;
 use nodewise_linux::qemu::Qemu;
 use nodewise_placement::migration_policy;
@@ -120,10 +121,10 @@ fn check_room(machine: &VirtualMachine, image: u64) -> Result<(), LabError> {
     let needed = 2 * image + KERNEL_BYTES;
     if memory < needed || low < image + KERNEL_BYTES {
         return Err(LabError::own(format!(
-            "the guest's {} MiB ({} in its first nodes) are too few for its files of {} MiB: {} MiB or more by --memory, or less --with",
-            memory >> 20,
-            low >> 20,
-            image >> 20,
+            "the guest's {} ({} in its first nodes) are too few for its files of {}: --memory {}M or more, or less --with",
+            bytes(memory),
+            bytes(low),
+            bytes(image),
             (needed * memory / low.min(memory)).div_ceil(1 << 20)
         )));
     }
@@ -214,7 +215,7 @@ mod tests {
         assert!(check_room(&machine(256 << 20), 80 << 20).is_ok());
         let error = check_room(&machine(256 << 20), 81 << 20).unwrap_err().to_string();
         assert!(
-            error.contains("files of 81 MiB: 258 MiB or more by --memory"),
+            error.contains("files of 81 MiB: --memory 258M or more"),
             "{error}"
         );
     }

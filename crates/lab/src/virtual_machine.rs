@@ -1,8 +1,9 @@
 //! Scales a machine description to what this host can emulate.
 
 use crate::LabError;
+use nodewise_analysis::figures::bytes;
 use nodewise_linux::Host;
-use nodewise_machine::{CpuId, Machine, Node, NodeId, format_bytes};
+use nodewise_machine::{CpuId, Machine, Node, NodeId};
 
 /// Limit for the counters' tables and for the duration of a run.
 const MAX_NODES: usize = 16;
@@ -164,8 +165,8 @@ fn scaled_memory(machine: &Machine, asked: Option<u64>, room: u64) -> Result<Vec
     if total < nodes * MIN_MEMORY {
         return Err(LabError::usage(format!(
             "{} of memory is too little for {nodes} nodes: each needs {}{}",
-            format_bytes(total >> 20 << 20),
-            format_bytes(MIN_MEMORY),
+            bytes(total >> 20 << 20),
+            bytes(MIN_MEMORY),
             if asked.is_some() {
                 ""
             } else {
@@ -204,11 +205,15 @@ fn scale(whole: &Machine, scaled: &Machine) -> Option<String> {
         whole.name,
         scaled.cpus().len(),
         whole.cpus().len(),
-        format_bytes(memory(scaled)),
-        format_bytes(memory(whole)),
+        bytes(memory(scaled)),
+        bytes(memory(whole)),
     );
     if pages {
-        line += &format!(", pages of 4K instead of {}", format_bytes(whole.page_size));
+        line += &format!(
+            ", pages of {} instead of {}",
+            bytes(scaled.page_size),
+            bytes(whole.page_size)
+        );
     }
     Some(line)
 }
@@ -269,7 +274,7 @@ mod tests {
             cpus: None,
             memory: Some(512 << 20),
         });
-        assert!(memory.to_string().contains("each needs 96M"), "{memory}");
+        assert!(memory.to_string().contains("each needs 96 MiB"), "{memory}");
     }
 
     #[test]

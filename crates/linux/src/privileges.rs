@@ -46,14 +46,25 @@ pub fn run_when_idle() {
     set_niceness(NICEST);
 }
 
+/// The niceness of this thread.
+#[must_use]
+pub fn niceness() -> i32 {
+    // SAFETY: passes only numbers. An error reads as -1, which is a niceness too.
+    unsafe { libc::getpriority(libc::PRIO_PROCESS, 0) }
+}
+
+/// Gives this thread a lower niceness, if it has the privilege (`CAP_SYS_NICE` or `RLIMIT_NICE`); else it stays.
+pub fn lower_niceness(niceness: i32) {
+    // SAFETY: passes only numbers.
+    unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, niceness) };
+}
+
 /// Gives this thread, and those it starts, at least this niceness. On busy CPUs, a thread of niceness 10 gets a tenth
 /// of the time of one with the usual niceness.
 pub fn set_niceness(niceness: i32) {
-    // SAFETY: passes only numbers. Raising niceness is always allowed. An error reads as -1, which is lower.
-    unsafe {
-        if libc::getpriority(libc::PRIO_PROCESS, 0) < niceness {
-            libc::setpriority(libc::PRIO_PROCESS, 0, niceness);
-        }
+    if self::niceness() < niceness {
+        // SAFETY: passes only numbers. Raising niceness is always allowed.
+        unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, niceness) };
     }
 }
 

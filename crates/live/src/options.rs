@@ -67,6 +67,8 @@ pub struct Options {
     pub bound: bool,
     /// Whether threads get their original affinity masks back at the end.
     pub restore: bool,
+    /// The niceness to take while running threads are held on their nodes, if it is not to stay as it is.
+    pub niceness_while_held: Option<i32>,
 }
 
 impl Default for Options {
@@ -86,6 +88,7 @@ impl Default for Options {
             move_threads: ThreadMoves::Groups,
             bound: false,
             restore: false,
+            niceness_while_held: None,
         }
     }
 }

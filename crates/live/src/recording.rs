@@ -102,7 +102,7 @@ impl Open {
             by: by.to_owned(),
             to_count: reason.to_count,
             home_count: reason.home_count,
-            against: reason.against,
+            count_threshold: reason.count_threshold,
         });
     }
 

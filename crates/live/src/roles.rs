@@ -148,7 +148,7 @@ impl<'a> ThreadFollower<'a> {
         for objects in running {
             let pid = objects.pid;
             let process = self.processes.entry(pid).or_insert_with(|| Process::new(now));
-            if !process.look_may_begin(&self.host, pid, now) || objects.is_empty() {
+            if !process.begin_look_if_due(&self.host, pid, now) || objects.is_empty() {
                 pause = pause.min(process.rest(now));
                 continue;
             }

@@ -16,7 +16,7 @@ use crate::unconfirmed_moves::UnconfirmedMoves;
 use nodewise_control::{Controller, DryRun, Interval, Observer, Tracker, run_interval};
 use nodewise_enforce::{Holder, Linux};
 use nodewise_linux::scan::{self, Scan};
-use nodewise_linux::{Host, clock, pages};
+use nodewise_linux::{Host, clock, pages, privileges};
 use nodewise_machine::NodeId;
 use nodewise_observe::faults::{Kind, SETS_ASIDE, Sensor, Watch};
 use nodewise_placement::{Move, Observed, Reason, migration_policy};
@@ -107,6 +107,13 @@ impl Session {
         let of_command = matches!(target, Target::Command(_));
         let running = target.running(&host);
         let threads = ThreadScheduler::new(options, &topology, dry, of_command, &running);
+        // Bound threads cannot be pushed to other nodes by what attaching takes of the CPUs.
+        if let (Some(true), Some(niceness)) = (
+            threads.as_ref().map(ThreadScheduler::holds),
+            options.niceness_while_held,
+        ) {
+            privileges::lower_niceness(niceness);
+        }
         let mut watch = target.watch(&host, options.observe, sensor)?;
         if let Some(period) = options.scan_period {
             watch.own_scans(clock::milliseconds(period));
@@ -168,6 +175,12 @@ impl Session {
     #[must_use]
     pub fn processes(&self) -> Vec<u32> {
         self.watch.processes()
+    }
+
+    /// Whether running threads are held on their nodes, as they are for the first seconds.
+    #[must_use]
+    pub fn holds_threads(&self) -> bool {
+        self.threads.as_ref().is_some_and(ThreadScheduler::holds)
     }
 
     /// Pauses decisions; observation goes on.

@@ -3,11 +3,11 @@
 use crate::options::Options;
 use crate::threads::ThreadSummary;
 use crate::topology::Topology;
+use nodewise_analysis::figures::{bytes, percent, plural, seconds, whole_percent};
 use nodewise_analysis::{Interval, sampled_share};
 use nodewise_control::{Controller, HeldBack, Interval as Turn, Ledger, PageResult};
 use nodewise_enforce::{Held, Stalls};
 use nodewise_linux::clock;
-use nodewise_machine::format_bytes;
 use nodewise_observe::faults::{Figures, Watch};
 use nodewise_profile::PageNumber;
 use std::collections::HashSet;
@@ -239,7 +239,7 @@ impl Status {
             false => format!(
                 "moved {} ({})",
                 pages(self.base_pages()),
-                format_bytes(self.ledger.bytes)
+                bytes(self.ledger.bytes)
             ),
         };
         let kernel = match self.figures.kernel_moved {
@@ -247,31 +247,35 @@ impl Status {
             None => "what the kernel moved by itself, it does not say".to_owned(),
         };
         let mut out = format!(
-            "{} in {:.1} s under {}; {} ping-pongs, {} repeated moves; {kernel}\n",
-            moved, self.seconds, self.policy, self.ledger.ping_pongs, self.ledger.multiple,
+            "{} in {:.1} s under {}; {}, {}; {kernel}\n",
+            moved,
+            self.seconds,
+            self.policy,
+            numbered(self.ledger.ping_pongs, "ping-pong"),
+            numbered(self.ledger.multiple, "repeated move"),
         );
         out += &format!(
-            "local accesses (from {} samples): first interval {}, last interval {}; migrating {} {:.2} % of the run time ({:.0} % allowed){}, observing {:.2} % of the CPU time ({:.0} % allowed beyond the start)\n",
-            self.figures.hints + self.figures.unknown,
+            "local accesses (from {}): first interval {}, last interval {}; migrating {} {} of the run time ({} allowed){}, observing {} of the CPU time ({} allowed beyond the start)\n",
+            numbered(self.figures.hints + self.figures.unknown, "sample"),
             local(self.first),
             local(self.last),
             if self.dry { "would have taken" } else { "took" },
-            100.0 * self.budget_used(),
-            100.0 * self.budget,
+            percent(self.budget_used()),
+            whole_percent(self.budget),
             longest_call(self.longest_call),
-            100.0 * self.figures.cost,
-            100.0 * self.observe,
+            percent(self.figures.cost),
+            whole_percent(self.observe),
         );
         if let Some(stalls) = self.stalls {
             out += &format!(
-                "stopped {} times while moving, {:.2} s altogether, {:.1} ms at most",
-                stalls.count,
-                stalls.total.as_secs_f64(),
-                1e3 * stalls.longest.as_secs_f64(),
+                "stopped {} while moving, {} altogether, {} at most",
+                numbered(stalls.count, "time"),
+                seconds(stalls.total.as_secs_f64()),
+                seconds(stalls.longest.as_secs_f64()),
             );
             let refused = stalls.refused;
             out += &if refused > 0 {
-                format!("; {refused} times it could not be\n")
+                format!("; {} it could not be\n", numbered(refused, "time"))
             } else {
                 "\n".to_owned()
             };
@@ -291,7 +295,10 @@ impl Status {
     }
 }
 
-/// `1 page`, `8 pages`.
 fn pages(count: u64) -> String {
-    format!("{count} page{}", if count == 1 { "" } else { "s" })
+    numbered(count, "page")
+}
+
+fn numbered(count: u64, what: &str) -> String {
+    plural(usize::try_from(count).unwrap_or(usize::MAX), what)
 }

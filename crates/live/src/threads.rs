@@ -27,7 +27,7 @@ use groups::GroupRule;
 use loads::Sampled;
 use nodewise_control::Interval;
 use nodewise_control::asym::{Decision, FullMigration, Scheduler, Settings};
-use nodewise_control::groups::{Order, Orders, Why};
+use nodewise_control::groups::{Order, ThreadDecision, Why};
 use nodewise_enforce::Affinities;
 use nodewise_linux::{Host, clock};
 use nodewise_machine::NodeId;
@@ -171,6 +171,11 @@ impl ThreadScheduler {
         }
     }
 
+    /// Whether threads are bound as they were found, until there is a decision about them.
+    pub fn holds(&self) -> bool {
+        !self.held.is_empty()
+    }
+
     /// Releases the threads bound by [`Self::hold`], and those that they have created since, also in other processes.
     fn release_initial(&mut self, pids: &[u32]) {
         if self.held.is_empty() {
@@ -297,8 +302,8 @@ impl ThreadScheduler {
         let places = places(topology, seen.iter().filter(|s| ours(s)), cpus);
         let (settings, schedulers) = match &mut self.rule {
             Rule::Groups(groups) => {
-                let orders = groups.decide(clock::nanoseconds(now), topology, cpus, &places, seen);
-                return self.carry_out(topology, orders, seen, result);
+                let decision = groups.decide(clock::nanoseconds(now), topology, cpus, &places, seen);
+                return self.carry_out(topology, decision, seen, result);
             }
             Rule::Asym(settings, schedulers) => (settings, schedulers),
         };
@@ -314,12 +319,18 @@ impl ThreadScheduler {
         result.full.extend(decision.full);
     }
 
-    /// Carries out the orders for groups of threads.
-    fn carry_out(&mut self, topology: &Topology, orders: Orders, seen: &mut [Seen], result: &mut StepResult) {
-        self.summary.set_remote(orders.remote);
+    /// Carries out the decision for groups of threads.
+    fn carry_out(
+        &mut self,
+        topology: &Topology,
+        decision: ThreadDecision,
+        seen: &mut [Seen],
+        result: &mut StepResult,
+    ) {
+        self.summary.set_remote(decision.remote);
         self.held
-            .retain(|pid| !matches!(orders.of.get(pid), Some(Order::Bind(_))));
-        for (pid, order) in orders.of {
+            .retain(|pid| !matches!(decision.orders.get(pid), Some(Order::Bind(_))));
+        for (pid, order) in decision.orders {
             let Some(one) = seen.iter_mut().find(|s| s.pid == pid) else {
                 continue;
             };

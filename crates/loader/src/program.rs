@@ -10,7 +10,7 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
-/// The runtime of programs built by our compiler wrappers; it provides ThreadSanitizer's functions itself.
+/// The runtime of programs built by our compiler wrappers, which refuse `-fsanitize`.
 const OWN_RUNTIME: &str = "libnodewise-rt.so";
 
 /// An ELF program or library.
@@ -171,7 +171,7 @@ fn sanitizer(needed: &[OsString], strings: &[u8]) -> Option<&'static str> {
         ("msan", "MemorySanitizer"),
         ("lsan", "LeakSanitizer"),
     ];
-    let answered_by_us = needed.iter().any(|n| n == OWN_RUNTIME);
+    let built_by_us = needed.iter().any(|n| n == OWN_RUNTIME);
     let linked = |short: &str| {
         let begins = [format!("lib{short}.so"), format!("libclang_rt.{short}")];
         needed
@@ -180,7 +180,7 @@ fn sanitizer(needed: &[OsString], strings: &[u8]) -> Option<&'static str> {
     };
     let exported = |short: &str| {
         let name = format!("__{short}_init");
-        !answered_by_us && strings.split(|b| *b == 0).any(|s| s == name.as_bytes())
+        !built_by_us && strings.split(|b| *b == 0).any(|s| s == name.as_bytes())
     };
     let found = known.iter().find(|(short, _)| linked(short) || exported(short));
     found.map(|(_, name)| *name)

@@ -35,4 +35,4 @@ pub use hops::HopRule;
 pub use ids::{CpuId, NodeId};
 pub use link::{Link, LinkId};
 pub use machine::{Machine, Node, Route, Source};
-pub use text::{format_bytes, format_list, parse_bytes, parse_list};
+pub use text::{format_list, parse_bytes, parse_list};

@@ -71,7 +71,7 @@ impl Machine {
     /// # Errors
     /// If there is no such machine, or its file or sysfs does not describe one.
     pub fn load(spec: &str) -> Result<Self, MachineError> {
-        if spec == "this" {
+        if spec.eq_ignore_ascii_case("this") {
             return Self::from_sysfs(Path::new("/sys"), "this");
         }
         let path = Path::new(spec);

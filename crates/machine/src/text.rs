@@ -50,9 +50,10 @@ pub fn parse_bytes(text: &str) -> Option<u64> {
     (value.is_finite() && value >= 0.0 && value < 2_f64.powi(63)).then_some(value.round() as u64)
 }
 
-/// Writes a size in the largest unit in which it is a whole number, so that [`parse_bytes`] reads the same value.
+/// Writes a size for a machine file, in the largest unit in which it is a whole number, so that [`parse_bytes`] reads the
+/// same value. Sizes for people are written by `nodewise_analysis::figures::bytes`.
 #[must_use]
-pub fn format_bytes(bytes: u64) -> String {
+pub(crate) fn format_bytes(bytes: u64) -> String {
     let units = [(40, "T"), (30, "G"), (20, "M"), (10, "K")];
     let whole = units
         .iter()

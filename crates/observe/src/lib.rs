@@ -50,4 +50,4 @@ pub use plain::{PlainRun, input_is_consumed, without_output};
 pub use program::{check_instrumented, find, is_instrumented, unreached};
 pub use recorder::{Options, Progress, Recorded, record};
 pub use recover::{Recovered, recover};
-pub use slicing::{Slicing, SlicingError};
+pub use slicing::Slicing;

@@ -92,6 +92,7 @@ impl Analysed {
                 .clone()
                 .or_else(|| selected.profile().meta.plain_program.as_ref().map(PathBuf::from))
                 .map(|p| typed(&p)),
+            map: unused_map(),
         };
         let advice = advise(
             &context,
@@ -235,4 +236,16 @@ fn with_baseline(selected: &Selected, mut mappings: Vec<Mapping>) -> Vec<Mapping
     });
     mappings.insert(0, baseline);
     mappings
+}
+
+/// A name for a map in the current folder that no file has: `app.map`, `app-2.map` …
+fn unused_map() -> String {
+    let numbered = |n: u32| match n {
+        1 => "app.map".to_owned(),
+        _ => format!("app-{n}.map"),
+    };
+    let unused = (1..)
+        .map(numbered)
+        .find(|file| Path::new(file).symlink_metadata().is_err());
+    unused.unwrap_or_else(|| numbered(1))
 }

@@ -13,18 +13,16 @@ use nodewise_placement::asym::{
     Bandwidth, Cluster, NodePlacement, Options, Place, SearchResult, ThreadTraffic, clusters_from_sharing,
     search, weighted_bandwidth,
 };
-use nodewise_placement::formulas::mix;
+use nodewise_placement::formulas::SplitMix;
 use nodewise_profile::{ObjectId, PageNumber, ThreadId};
 use std::fmt::Write;
 use std::time::{Duration, Instant};
 
-struct Random(u64);
+struct Random(SplitMix);
 
 impl Random {
     fn below(&mut self, n: usize) -> usize {
-        let x = mix(self.0);
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        (x % n as u64) as usize
+        (self.0.word() % n as u64) as usize
     }
 
     fn shuffled(&mut self, n: usize) -> Vec<usize> {
@@ -207,7 +205,7 @@ fn sharing(threads: usize, group: usize) -> SharingMatrix {
 }
 
 fn time() {
-    let mut chance = Random(7);
+    let mut chance = Random(SplitMix(7));
     for (nodes, threads, group) in [
         (8usize, 64usize, 24usize),
         (8, 64, 16),
@@ -263,7 +261,7 @@ fn equal(nodes: usize) -> Machine {
 }
 
 fn planted_all() {
-    let mut chance = Random(3);
+    let mut chance = Random(SplitMix(3));
     for (nodes, size) in [
         (16, 2),
         (16, 4),
@@ -296,7 +294,7 @@ fn planted_all() {
 
 /// First-improvement descent by exchanges of nodes, from random starts, until time is up.
 fn rival(channels: &Channels, places: &[Place], clusters: &[Cluster], time: Duration) -> (f64, usize) {
-    let (start, mut chance) = (Instant::now(), Random(99));
+    let (start, mut chance) = (Instant::now(), Random(SplitMix(99)));
     let mut bandwidth = Bandwidth::new(channels);
     let (mut best, mut starts) = (0.0, 0);
     while start.elapsed() < time {
@@ -337,7 +335,7 @@ fn rival(channels: &Channels, places: &[Place], clusters: &[Cluster], time: Dura
 }
 
 fn rivals(seconds: f64) {
-    let mut chance = Random(11);
+    let mut chance = Random(SplitMix(11));
     let cases: [(usize, &[usize]); 6] = [
         (16, &[5, 3, 3, 2, 2]),
         (16, &[4; 4]),

@@ -3,6 +3,8 @@
 //! `lib/src/formulas.h` is the original in C; a property test in `nodewise-enforce` checks each formula here against
 //! it. `nodes` and `parts` are at least 1; results are indices into the list.
 
+pub use nodewise_analysis::random::{SplitMix, mix};
+
 /// Round-robin: index of the node of a block.
 #[must_use]
 pub fn cyclic(block: u64, nodes: u32) -> u32 {
@@ -26,34 +28,6 @@ pub fn prime(block: u64, prime: u32, nodes: u32) -> u32 {
         return at as u32;
     }
     ((block / prime * (prime - nodes) + at - nodes) % nodes) as u32
-}
-
-/// The mixing function of SplitMix64 (Steele, Lea and Flood).
-#[must_use]
-pub fn mix(x: u64) -> u64 {
-    let x = x.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    x ^ (x >> 31)
-}
-
-/// A sequence of random numbers: Steele, Lea and Flood's SplitMix64 ("Fast splittable pseudorandom number
-/// generators", OOPSLA 2014) from a seed.
-#[derive(Clone, Debug)]
-pub struct SplitMix(pub u64);
-
-impl SplitMix {
-    /// Uniform, above 0, 1 at most.
-    pub fn share(&mut self) -> f64 {
-        (1 + self.below(1 << 53)) as f64 / (1u64 << 53) as f64
-    }
-
-    /// Uniform, from 0 to `n - 1`; 0 of 0.
-    pub fn below(&mut self, n: usize) -> usize {
-        let x = mix(self.0);
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        ((u128::from(x) * n as u128) >> 64) as usize
-    }
 }
 
 /// A pseudo-random node: uniform, independent of order, and equal in every run.

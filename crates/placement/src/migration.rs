@@ -92,7 +92,7 @@ pub struct Reason {
     /// Accesses from its home; `None` where the policy cannot see them.
     pub home_count: Option<f64>,
     /// The value that `to_count` had to exceed.
-    pub against: f64,
+    pub count_threshold: f64,
     /// All accesses to this page that the policy knew: the sample size.
     pub evidence: f64,
     /// The reason is not that the target node uses the page more: the page is shared and spread, or a recorded move is
@@ -107,7 +107,7 @@ impl Reason {
         Self {
             to_count: self.to_count / scale,
             home_count: self.home_count.map(|c| c / scale),
-            against: self.against / scale,
+            count_threshold: self.count_threshold / scale,
             evidence: self.evidence / scale,
             ..self
         }

@@ -64,7 +64,7 @@ pub enum Distribution {
 
 /// Consecutive pages with an explicit node, where no distribution fits; overrides the rule's distribution.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Run {
+pub struct NodeRun {
     /// Index of the first page in the object.
     pub first: u64,
     /// Length of the run in pages.
@@ -81,7 +81,7 @@ pub struct Rule {
     /// How their pages are distributed.
     pub distribution: Distribution,
     /// Exceptions, ascending and disjoint.
-    pub runs: Vec<Run>,
+    pub runs: Vec<NodeRun>,
     /// Pages of the object when recorded: runs apply only to objects of this size.
     pub pages: u64,
     /// Mean accesses per page of these objects, relative to the mean over the program's pages; 1 if unknown.

@@ -26,7 +26,7 @@ pub struct Migration {
     /// Accesses or samples from the old node, per page; `None` if the policy could not see them.
     pub home_count: Option<f64>,
     /// The threshold that `to_count` had to exceed.
-    pub against: f64,
+    pub count_threshold: f64,
 }
 
 impl Migration {

@@ -421,9 +421,9 @@ fn notes(findings: &Findings<'_>, unknown: f64) -> Vec<String> {
     }
     if affinity.cpus.len() > machine.cpus().len() {
         notes.push(format!(
-            "{} threads share {} CPUs of the machine.",
-            affinity.cpus.len(),
-            machine.cpus().len()
+            "{} share {} of the machine.",
+            plural(affinity.cpus.len(), "thread"),
+            plural(machine.cpus().len(), "CPU")
         ));
     }
     let assumed = machine.sources.iter().filter(|s| s.assumed).count();

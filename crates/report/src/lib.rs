@@ -37,6 +37,7 @@ pub use moves::{
 };
 pub use nodewise_analysis::figures::{
     amount, and_more, between, bytes, count, gigabytes, noun, pages, percent, plural, ratio, seconds,
+    whole_percent,
 };
 pub use page_show::{PageShow, page_show};
 pub use roles::{DynamicLoop, OtherRuns, Roles, sentence as roles_sentence};

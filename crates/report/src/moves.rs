@@ -38,7 +38,8 @@ pub struct Migration {
     /// Accesses or samples per page from the source node; `null` if the policy could not see them.
     pub home_count: Option<f64>,
     /// The threshold that `to_count` had to exceed.
-    pub against: f64,
+    #[serde(rename = "against")]
+    pub count_threshold: f64,
 }
 
 /// Totals over all moves. A 4 KiB page is counted once for each of its moves, except in `pages`.
@@ -278,7 +279,7 @@ impl Writer<'_> {
             kind: kind.name(),
             to_count: m.to_count,
             home_count: m.home_count,
-            against: m.against,
+            count_threshold: m.count_threshold,
         }
     }
 

@@ -8,7 +8,7 @@ use crate::table::table;
 use crate::{FewLines, Object, Policy, Report, Sampling, bytes, count, percent, ratio, seconds};
 pub use coverage::coverage;
 use nodewise_advise::{FEW_LINES, VerdictKind};
-use nodewise_analysis::figures::{amount, between, grouped, pages, plural};
+use nodewise_analysis::figures::{amount, and_more, between, grouped, pages, plural};
 use std::fmt::Write;
 
 /// Properties of the terminal that the text is for.
@@ -31,6 +31,8 @@ const MIN_WIDTH: usize = 60;
 const MAX_OBJECTS_DESCRIBED: usize = 5;
 /// Largest number of further objects named because their accesses go to a few cache lines.
 const MAX_OBJECTS_NAMED: usize = 3;
+/// Where all objects are listed.
+const ALL_OBJECTS: &str = "--html FILE or --json";
 /// The next step if the report is for a machine with one node.
 const NAME_A_MACHINE: &str =
     "Name the machine you mean, such as --machine epyc-2s-nps4; `nodewise topo --list` has them all.";
@@ -143,7 +145,8 @@ impl Writer {
         let mut largest: Vec<_> = report.objects.iter().collect();
         largest.retain(|o| o.accesses * 100 >= report.totals.accesses);
         largest.sort_by_key(|o| std::cmp::Reverse(o.accesses));
-        for object in largest.into_iter().take(MAX_OBJECTS_DESCRIBED) {
+        largest.truncate(MAX_OBJECTS_DESCRIBED);
+        for object in &largest {
             let reads = |r| format!(", {} of them reads", percent(r));
             let text = format!(
                 "{}: {}{}, {} of all {}{}; {}, {}",
@@ -158,8 +161,16 @@ impl Writer {
             );
             self.wrapped(out, "", &text, str::to_owned);
         }
+        self.more(out, report.objects.len() - largest.len(), "object", ALL_OBJECTS);
         self.few_lines(out, report, &[]);
         out.push('\n');
+    }
+
+    /// A line on what a list above it leaves out; nothing if it is complete.
+    fn more(&self, out: &mut String, left: usize, what: &str, whole: &str) {
+        if left > 0 {
+            let _ = writeln!(out, "{}", self.dim(and_more(left, what, whole).trim_start()));
+        }
     }
 
     /// Names further objects whose accesses go to a few cache lines (waiting, variables that all threads use).
@@ -181,10 +192,7 @@ impl Writer {
         };
         let places: Vec<String> = outside.iter().take(MAX_OBJECTS_NAMED).map(place).collect();
         let more: usize = outside.iter().skip(MAX_OBJECTS_NAMED).map(|f| f.pages).sum();
-        let more = match more {
-            0 => String::new(),
-            n => format!(" and {}", plural(n, "further page")),
-        };
+        let more = and_more(more, "page", "--json");
         let text = format!(
             "{} of all accesses are to a few lines of {}{more}: {FEW_LINES}. Shares of accesses say that much about \
              these lines; predicted times do not.",
@@ -244,14 +252,7 @@ impl Writer {
                 }
             }
         }
-        let left = report.objects.len() - shown.len();
-        if left > 0 {
-            let more = format!(
-                "and {}, listed by --html FILE and --json",
-                plural(left, "more object")
-            );
-            let _ = writeln!(out, "{}", self.dim(&more));
-        }
+        self.more(out, report.objects.len() - shown.len(), "object", ALL_OBJECTS);
         self.few_lines(out, report, &shown);
         out.push('\n');
     }
@@ -285,6 +286,8 @@ impl Writer {
             self.wrapped(out, "", &text, str::to_owned);
             self.wrapped(out, "  → ", &dynamic.advice, str::to_owned);
         }
+        let left = roles.loops.len().saturating_sub(MAX_OBJECTS_DIAGNOSED);
+        self.more(out, left, "loop", "--json");
         out.push('\n');
     }
 

@@ -10,7 +10,8 @@ mod matrix;
 
 use crate::markup::Text;
 use layout::{Layout, Spot};
-use nodewise_machine::{Machine, Node, format_bytes, format_list};
+use nodewise_analysis::figures::bytes;
+use nodewise_machine::{Machine, Node, format_list};
 use std::fmt::Write;
 
 /// Colours are given twice, as plain values and in a media query: SVG attributes cannot depend on the reader's colour
@@ -143,7 +144,7 @@ fn draw_node(index: usize, node: &Node, spot: &Spot) -> String {
     } else {
         format!("CPUs {}", format_list(&cpus))
     };
-    let memory = format!("{} · {}", format_bytes(node.memory), gigabytes(node.bandwidth));
+    let memory = format!("{} · {}", bytes(node.memory), gigabytes(node.bandwidth));
     let class = if node.cpus.is_empty() { "far" } else { "node" };
     let (left, top) = (spot.x - spot.width / 2.0, spot.y - spot.height / 2.0);
     let mut svg = format!(

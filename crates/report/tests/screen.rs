@@ -96,9 +96,26 @@ fn on_one_node_the_program_is_described_and_the_way_on_named() {
         },
     );
     assert!(text.contains("--machine epyc-2s-nps4") && text.contains("nodewise topo --list"));
-    assert!(text.contains("grid: 8.00 MiB"), "{text}");
+    assert!(text.contains("grid: 8 MiB"), "{text}");
     assert!(
         !text.contains("predicted time") && !text.contains("first touched by"),
+        "{text}"
+    );
+}
+
+#[test]
+fn on_one_node_the_number_of_objects_that_are_not_described_is_said() {
+    let mut report = sample::report();
+    report.machine.nodes.truncate(1);
+    let all: Vec<_> = report.objects.iter().cycle().take(12).cloned().collect();
+    report.objects = all;
+    let screen = Screen {
+        width: 100,
+        colour: false,
+    };
+    let text = write(&report, screen);
+    assert!(
+        text.contains("\nand 7 more objects (--html FILE or --json)\n"),
         "{text}"
     );
 }
@@ -123,6 +140,7 @@ fn moves_are_told_with_who_made_them_and_what_became_of_them() {
         "128 by kernel",
         "256 brought a page back",
         "131 pages by its own count",
+        " and 1 more pair (--json); of grid",
         "budget 300",
     ] {
         assert!(text.contains(part), "no {part} in {text}");
@@ -209,6 +227,11 @@ fn waiting_in_objects_that_are_not_described_is_said_too() {
         "18.0 % of all accesses are to a few lines of 1 page of `barrier`, 2 pages of no object: waiting";
     let text = write(&report, screen);
     assert!(text.contains("`grid`") && text.contains(line), "{text}");
+    let others = [1, 4].map(|pages| few(Some("lock"), pages, 0.01));
+    report.few_lines.extend(others);
+    let line = "1 page of `lock` and 4 more pages (--json): waiting";
+    assert!(write(&report, screen).contains(line));
+    report.few_lines.truncate(3);
     // Where no object is described, all of them are named.
     report.machine.nodes.truncate(1);
     let text = write(&report, screen);

@@ -32,12 +32,12 @@ pub struct Program {
 
 /// What a program does once it has ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Afterwards {
+pub enum AfterEnd {
     /// It leaves its share of the links to the others.
     #[default]
-    Gone,
+    Leave,
     /// It is repeated until all programs have ended once; the others then contend with its average traffic.
-    Again,
+    Repeat,
 }
 
 /// Predicted time of one program beside others.
@@ -66,7 +66,7 @@ pub fn at_once(
     machine: &Machine,
     all_phases: &[ProgramPhases],
     runs: &[Vec<Program>],
-    afterwards: Afterwards,
+    after_end: AfterEnd,
 ) -> Vec<Vec<ProgramPrediction>> {
     let mut known: Vec<BTreeMap<&Program, usize>> = vec![BTreeMap::new(); all_phases.len()];
     let mut each: Vec<(usize, &Program)> = Vec::new();
@@ -92,7 +92,7 @@ pub fn at_once(
         .map(|((which, program), resources)| Prepared::new(&all_phases[*which], program.policy, resources))
         .collect();
     let of = |(which, program): (usize, &Program)| Running::new(&prepared[known[which][program]]);
-    let together = |run: &Vec<Program>| play(run.iter().enumerate().map(of).collect(), afterwards);
+    let together = |run: &Vec<Program>| play(run.iter().enumerate().map(of).collect(), after_end);
     runs.par_iter().map(together).collect()
 }
 
@@ -191,10 +191,10 @@ impl<'a> Running<'a> {
     }
 
     /// Current traffic of each of its nodes, with its rate limit in bytes a nanosecond.
-    fn moves(&self, afterwards: Afterwards) -> Vec<(&'a Demand, f64)> {
+    fn moves(&self, after_end: AfterEnd) -> Vec<(&'a Demand, f64)> {
         let (demands, ns) = match self.item() {
             Some(Item::Phase(phase)) => (&phase.0.demands, self.now.0),
-            None if afterwards == Afterwards::Again => (&self.prepared.whole, self.ns),
+            None if after_end == AfterEnd::Repeat => (&self.prepared.whole, self.ns),
             _ => return Vec::new(),
         };
         let rate = self.prepared.program_phases.fit.miss / ns;
@@ -267,9 +267,9 @@ impl<'a> Running<'a> {
     }
 }
 
-fn play(mut programs: Vec<Running<'_>>, afterwards: Afterwards) -> Vec<ProgramPrediction> {
+fn play(mut programs: Vec<Running<'_>>, after_end: AfterEnd) -> Vec<ProgramPrediction> {
     while programs.iter().any(|p| p.item().is_some()) {
-        converge(&mut programs, afterwards);
+        converge(&mut programs, after_end);
         let under_way = programs.iter().filter(|p| p.item().is_some());
         let next = under_way.map(|p| p.left * p.now.0).fold(f64::INFINITY, f64::min);
         programs.iter_mut().for_each(|p| p.pass(next));
@@ -278,13 +278,13 @@ fn play(mut programs: Vec<Running<'_>>, afterwards: Afterwards) -> Vec<ProgramPr
 }
 
 /// Fixed-point iteration: finds times of all current items that are consistent with each other.
-fn converge(programs: &mut [Running<'_>], afterwards: Afterwards) {
+fn converge(programs: &mut [Running<'_>], after_end: AfterEnd) {
     programs.iter_mut().for_each(Running::begin);
     for round in 0..MAX_ITERATIONS {
         let mut change = 0.0f64;
         for at in 0..programs.len() {
             let others = programs.iter().enumerate().filter(|(i, _)| *i != at);
-            let others: Vec<_> = others.flat_map(|(_, p)| p.moves(afterwards)).collect();
+            let others: Vec<_> = others.flat_map(|(_, p)| p.moves(after_end)).collect();
             change = change.max(programs[at].beside(&others, round));
         }
         if change < CONVERGENCE_TOLERANCE {

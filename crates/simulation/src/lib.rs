@@ -43,7 +43,7 @@ mod sums;
 mod tally;
 mod traffic;
 
-pub use at_once::{Afterwards, Program, ProgramPrediction, at_once};
+pub use at_once::{AfterEnd, Program, ProgramPrediction, at_once};
 pub use calibration::{Basis, Calibration};
 pub use choice::{Choice, Spread};
 pub use disjoint_placements::{DisjointPlacements, Places, random_placement};

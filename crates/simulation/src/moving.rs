@@ -310,7 +310,7 @@ impl MovingPolicy {
             by: self.policy.clone(),
             to_count: m.reason.to_count,
             home_count: m.reason.home_count,
-            against: m.reason.against,
+            count_threshold: m.reason.count_threshold,
         }
     }
 

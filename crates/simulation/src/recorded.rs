@@ -59,7 +59,7 @@ impl MigrationPolicy for Recorded {
                 reason: Reason {
                     to_count: migration.to_count,
                     home_count: migration.home_count,
-                    against: migration.against,
+                    count_threshold: migration.count_threshold,
                     evidence: f64::INFINITY,
                     regardless: true,
                 },

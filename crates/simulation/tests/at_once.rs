@@ -8,7 +8,7 @@ use nodewise_machine::{CpuId, Machine, NodeId};
 use nodewise_placement::{Context, Mapping, VirtualNodes};
 use nodewise_profile::{Access, InMemory, Profile, SliceId};
 use nodewise_simulation::{
-    Afterwards, Parameters, Program, ProgramPhases, ProgramPrediction, Range, at_once, program_phases, survey,
+    AfterEnd, Parameters, Program, ProgramPhases, ProgramPrediction, Range, at_once, program_phases, survey,
 };
 use proptest::prelude::*;
 use std::convert::Infallible;
@@ -101,13 +101,8 @@ fn narrow() -> (Machine, Parameters) {
     (machine, parameters)
 }
 
-fn seconds(
-    machine: &Machine,
-    courses: &[ProgramPhases],
-    run: Vec<Program>,
-    afterwards: Afterwards,
-) -> Vec<f64> {
-    let found: Vec<Vec<ProgramPrediction>> = at_once(machine, courses, &[run], afterwards);
+fn seconds(machine: &Machine, courses: &[ProgramPhases], run: Vec<Program>, after_end: AfterEnd) -> Vec<f64> {
+    let found: Vec<Vec<ProgramPrediction>> = at_once(machine, courses, &[run], after_end);
     found[0].iter().map(|o| o.seconds).collect()
 }
 
@@ -115,12 +110,12 @@ fn seconds(
 fn who_meets_nobody_is_as_fast_as_alone() {
     let (machine, parameters) = narrow();
     let program = || from_the_master(50_000, 3).program_phases(&machine, &parameters);
-    let alone = seconds(&machine, &[program()], vec![on([0, 1])], Afterwards::Gone);
+    let alone = seconds(&machine, &[program()], vec![on([0, 1])], AfterEnd::Leave);
     let both = seconds(
         &machine,
         &[program(), program()],
         vec![on([0, 1]), on([2, 3])],
-        Afterwards::Again,
+        AfterEnd::Repeat,
     );
     assert!(
         both.iter().all(|s| (s - alone[0]).abs() < 1e-9 * alone[0]),
@@ -133,13 +128,13 @@ fn who_shares_a_full_link_takes_twice_as_long_and_the_longer_one_has_it_alone_la
     let (machine, parameters) = narrow();
     let program = |slices| from_the_master(50_000, slices).program_phases(&machine, &parameters);
     let courses = [program(2), program(6)];
-    let one = seconds(&machine, &courses[..1], vec![on([0, 1])], Afterwards::Gone)[0];
+    let one = seconds(&machine, &courses[..1], vec![on([0, 1])], AfterEnd::Leave)[0];
     let run = || vec![on([0, 1]), on([0, 1])];
-    let gone = seconds(&machine, &courses, run(), Afterwards::Gone);
+    let gone = seconds(&machine, &courses, run(), AfterEnd::Leave);
     assert_close(gone[0], 2.0 * one);
     // Two slices under contention take four times the time of one, then four slices alone.
     assert_close(gone[1], 4.0 * one);
-    let again = seconds(&machine, &courses, run(), Afterwards::Again);
+    let again = seconds(&machine, &courses, run(), AfterEnd::Repeat);
     assert_close(again[0], 2.0 * one);
     assert_close(again[1], 6.0 * one);
 }
@@ -152,15 +147,10 @@ fn who_needs_little_of_a_link_keeps_it() {
         recorded.rows.iter_mut().for_each(|r| r.reads += compute * 8);
         recorded.program_phases(&machine, &parameters)
     });
-    let alone = seconds(&machine, &courses[..1], vec![on([0, 1])], Afterwards::Gone)[0];
-    let both = seconds(
-        &machine,
-        &courses,
-        vec![on([0, 1]), on([0, 1])],
-        Afterwards::Again,
-    );
+    let alone = seconds(&machine, &courses[..1], vec![on([0, 1])], AfterEnd::Leave)[0];
+    let both = seconds(&machine, &courses, vec![on([0, 1]), on([0, 1])], AfterEnd::Repeat);
     assert_close(both[0], alone);
-    let other = seconds(&machine, &courses[1..], vec![on([0, 1])], Afterwards::Gone)[0];
+    let other = seconds(&machine, &courses[1..], vec![on([0, 1])], AfterEnd::Leave)[0];
     assert!(both[1] > other && both[1] < 1.1 * other, "{both:?} {other}");
 }
 
@@ -189,13 +179,13 @@ proptest! {
         });
         let courses = [(); 2].map(|()| recorded.program_phases(&machine, &parameters));
         let runs = [[0, 1], [3, 7], [5, 2]].map(|p| vec![on(p)]);
-        let alone = at_once(&machine, &courses[..1], &runs, Afterwards::Gone);
+        let alone = at_once(&machine, &courses[..1], &runs, AfterEnd::Leave);
         for (i, found) in alone.iter().enumerate() {
             let close = |a: f64, b: f64| (a - b).abs() <= 1e-6 * b.abs();
             prop_assert!(close(found[0].seconds, choice[0].seconds[i]));
             prop_assert!(close(found[0].latency_ns, choice[0].latency_ns[i]));
         }
-        let both = at_once(&machine, &courses, &[vec![on([3, 7]), on([2, 0])]], Afterwards::Again);
+        let both = at_once(&machine, &courses, &[vec![on([3, 7]), on([2, 0])]], AfterEnd::Repeat);
         prop_assert!(both[0][0].seconds >= alone[1][0].seconds * (1.0 - 1e-6));
     }
 }

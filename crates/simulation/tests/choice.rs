@@ -9,7 +9,7 @@ use nodewise_machine::{CpuId, Machine, NodeId};
 use nodewise_placement::{Context, Mapping, VirtualNodes, migration_policy};
 use nodewise_profile::{Access, InMemory, Meta, Profile, Region, RegionId, Slice, SliceId, Thread};
 use nodewise_simulation::{
-    Afterwards, Moving, Parameters, Prediction, Program, Spread, at_once, program_phases, simulate,
+    AfterEnd, Moving, Parameters, Prediction, Program, Spread, at_once, program_phases, simulate,
     simulate_on, survey,
 };
 use proptest::prelude::*;
@@ -208,7 +208,7 @@ proptest! {
             let on = (&machine, &[nodes.clone()][..]);
             let Ok::<_, Infallible>(program_phases) = program_phases(context, on, mappings, Vec::new(), 1, rows, &parameters);
             let run = [vec![Program { policy: 0, nodes: nodes.clone() }]];
-            at_once(&machine, &[program_phases], &run, Afterwards::Gone)[0][0].seconds
+            at_once(&machine, &[program_phases], &run, AfterEnd::Leave)[0][0].seconds
         });
         // So long that only one CPU ran at a time, however the time is divided.
         let long = 1_000_000_000 + busy;

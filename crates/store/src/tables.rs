@@ -439,7 +439,7 @@ fn migrations(rows: &[Migration]) -> Vec<Column> {
         texts(rows, |m| &m.by),
         Column::F64(rows.iter().map(|m| m.to_count).collect()),
         Column::MaybeF64(rows.iter().map(|m| m.home_count).collect()),
-        Column::F64(rows.iter().map(|m| m.against).collect()),
+        Column::F64(rows.iter().map(|m| m.count_threshold).collect()),
     ]
 }
 
@@ -460,7 +460,7 @@ fn read_migrations(c: &[Column]) -> std::result::Result<Vec<Migration>, String> 
             by: c[7].text()[i].clone(),
             to_count: c[8].f64()[i],
             home_count: c[9].maybe_f64()[i],
-            against: c[10].f64()[i],
+            count_threshold: c[10].f64()[i],
         })
     };
     (0..c[0].len()).map(row).collect()

@@ -81,7 +81,7 @@ fn migrations(p: &Profile, slices: usize) -> Result<(), Refusal> {
                 m.from, m.to
             ));
         }
-        let counts = [m.to_count, m.home_count.unwrap_or_default(), m.against];
+        let counts = [m.to_count, m.home_count.unwrap_or_default(), m.count_threshold];
         if m.by.is_empty() || counts.iter().any(|c| !c.is_finite() || *c < 0.0) {
             return Err(format!("migration {i} has no reason, or an impossible one"));
         }

@@ -4,6 +4,7 @@ use crate::pages::{self, PagesSeen, Watch};
 use crate::placements::{AFFINITY, Placement};
 use crate::{Calibrated, Job, Point, ProgramResult, busy};
 use anyhow::{Context, bail};
+use nodewise_analysis::figures::whole_percent;
 use nodewise_linux::Host;
 use nodewise_linux::interrupts::Interrupts;
 use nodewise_machine::Machine;
@@ -122,9 +123,9 @@ impl ProgramTrial<'_> {
         let [plain, recorded] = self.job.program.builds()?;
         let others_before = busy::others_now(self.bench.host);
         if others_before > busy::MAX_OTHER_LOAD {
-            let share = 100.0 * others_before;
+            let share = whole_percent(others_before);
             listener(Event::Note(format!(
-                "others use {share:.0} % of the CPUs now, and disturb the times"
+                "others use {share} of the CPUs now, and disturb the times"
             )));
         }
         let recording = self.record(&recorded)?;

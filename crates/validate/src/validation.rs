@@ -7,6 +7,7 @@ use crate::program_trial::Bench;
 use crate::scratch::Scratch;
 use crate::{DescribedMachine, Document, Job, Program, ProgramResult, Rule, SCHEMA, Settings, Site, Summary};
 use anyhow::{Context, bail};
+use nodewise_analysis::figures::{bytes, whole_percent};
 use nodewise_linux::interrupts::Interrupts;
 use nodewise_linux::{Host, affinity};
 use nodewise_machine::Machine;
@@ -105,9 +106,9 @@ impl Validation {
         // Half as much again as the arrays, for the memory of the runtime and the kernel.
         if free < largest + largest / 2 {
             bail!(
-                "{} MiB of memory are free, arrays take up to {} MiB; free some, or choose --array-memory",
-                free >> 20,
-                largest >> 20
+                "{} of memory are free, arrays take up to {}; free some, or choose --array-memory",
+                bytes(free),
+                bytes(largest)
             );
         }
         Ok(())
@@ -282,18 +283,18 @@ fn disturbances(ran: &ProgramResult) -> Vec<String> {
     let most = ran.others_before.max(ran.others_during);
     if most > MAX_OTHER_LOAD {
         all.push(format!(
-            "{}: others used up to {:.0} % of the CPUs",
+            "{}: others used up to {} of the CPUs",
             ran.program,
-            100.0 * most
+            whole_percent(most)
         ));
     }
     for point in ran.points.iter().filter(|p| !p.counted) {
         let agreement = point.pages.as_ref().map_or(0.0, |p| p.agreement);
         all.push(format!(
-            "{} under {}: only {:.0} % of its pages were where they were predicted; it does not count",
+            "{} under {}: only {} of its pages were where they were predicted; it does not count",
             ran.program,
             point.placement,
-            100.0 * agreement
+            whole_percent(agreement)
         ));
     }
     all

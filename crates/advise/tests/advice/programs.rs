@@ -202,6 +202,7 @@ pub fn report_options() -> ReportOptions {
         profile: "a profile".into(),
         machine: "my.toml".into(),
         plain: None,
+        map: "app.map".into(),
     }
 }
 

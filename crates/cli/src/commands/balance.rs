@@ -8,7 +8,7 @@ mod page;
 mod settings;
 mod terminal;
 
-use crate::arguments::{period, share};
+use crate::arguments::{one_of, period, share};
 use crate::exit::Outcome;
 use crate::output::say;
 use nodewise_enforce::Binding;
@@ -21,9 +21,10 @@ use std::time::Duration;
 /// their threads to other nodes, which the loop is meant to undo. When all CPUs are busy, this niceness still gives a
 /// tenth of a CPU, which is enough for the permitted cost of observation.
 const NICENESS: i32 = 10;
-/// Niceness until running processes are attached to; it gives a quarter of a CPU. The kernel balances load across nodes
-/// from an imbalance of 25 % on; one such thread beside two of the usual priority makes 16 %.
-const WHILE_ATTACHING: i32 = 5;
+/// Niceness until the threads of running processes are held on their nodes; it gives a quarter of a CPU. The kernel
+/// balances load across nodes from an imbalance of 25 % on; one such thread beside two of the usual priority makes 16 %.
+/// While threads are held they cannot be pushed: the niceness is the one that nodewise was started with.
+const UNTIL_HELD: i32 = 5;
 
 #[derive(clap::Args)]
 pub struct Arguments {
@@ -39,7 +40,8 @@ pub struct Arguments {
     cgroup: Option<PathBuf>,
     /// How threads get nodes: groups of threads that share memory are kept together; asym: each process has nodes of its
     /// own with the widest links; auto: asym with --machine, else groups
-    #[arg(long, value_name = "HOW", num_args = 0..=1, require_equals = true, default_value = "auto", default_missing_value = "asym")]
+    #[arg(long, value_name = "HOW", num_args = 0..=1, require_equals = true, default_value = "auto", default_missing_value = "asym",
+          value_parser = one_of::<settings::Threads>())]
     move_threads: settings::Threads,
     /// Threads to run CMD with: sets `OMP_NUM_THREADS`
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
@@ -74,7 +76,7 @@ pub struct Arguments {
     page_size: Option<u32>,
     /// How accesses are sampled: by the kernel's hint faults (kernel.numa_balancing=1), or by userfaultfd, which needs no balancing
     /// but Linux 6.8 and root; auto: hint faults where they are on
-    #[arg(long, value_name = "HOW", default_value = "auto")]
+    #[arg(long, value_name = "HOW", default_value = "auto", value_parser = one_of::<settings::SamplingMethod>())]
     sensor: settings::SamplingMethod,
     /// Set the kernel's NUMA scan period for all processes (root; restored on exit)
     #[arg(long, value_name = "TIME", value_parser = period)]

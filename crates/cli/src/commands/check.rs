@@ -23,8 +23,8 @@ pub struct Arguments {
     #[arg(long, value_name = "P", default_value = "70", value_parser = per_cent)]
     threshold: f64,
     /// How long to watch threads; 0 takes their CPU time since they started
-    #[arg(long, value_name = "S", default_value = "2", value_parser = watch)]
-    seconds: Duration,
+    #[arg(long, value_name = "TIME", default_value = "2s", value_parser = watch)]
+    duration: Duration,
     /// Take latencies from this machine instead of the kernel's distances: a name or a machine file
     #[arg(long, value_name = "M", default_value = "this")]
     machine: String,
@@ -38,11 +38,11 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     let Arguments {
         machine,
         pid,
-        seconds,
+        duration,
         threshold,
         ..
     } = arguments;
-    let check = Check::of(&host, machine, pid, *seconds, *threshold)?;
+    let check = Check::of(&host, machine, pid, *duration, *threshold)?;
     output::print(&written(&check, arguments)?)?;
     Ok(if check.passed {
         Outcome::Done

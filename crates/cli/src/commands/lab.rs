@@ -6,6 +6,7 @@ mod pages;
 mod screen;
 mod tree;
 
+use crate::arguments::one_of;
 use crate::exit::{Outcome, OwnFailure};
 use crate::output::{Screen, check_folder, check_new, keep_existing, print, write_file};
 use clap::ValueEnum;
@@ -71,7 +72,7 @@ pub struct Arguments {
     #[arg(long, value_name = "SIZE", value_parser = crate::arguments::bytes)]
     memory: Option<u64>,
     /// Where the guest's kernel makes huge pages by itself
-    #[arg(long, value_name = "WHEN", default_value = "always")]
+    #[arg(long, value_name = "WHEN", default_value = "always", value_parser = one_of::<Huge>())]
     huge_pages: Huge,
     /// A kernel: its version, such as 6.12 (of Debian's backports, fetched once), its vmlinuz, or a Debian package with one
     /// [default: Debian's cloud kernel, fetched once]

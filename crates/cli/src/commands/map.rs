@@ -2,7 +2,7 @@
 
 use crate::exit::Outcome;
 use crate::output::{self, say, write_file};
-use crate::selection::{self, tell};
+use crate::selection::{self, print_notes};
 use anyhow::bail;
 use nodewise_analysis::{Assignment, Roles, shared_counters};
 use nodewise_pipeline::{ASYM, Asym};
@@ -35,7 +35,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
         false => None,
     };
     let (mut mappings, notes) = selected.mappings(&arguments.policy)?;
-    tell(&notes);
+    print_notes(&notes);
     let [mapping] = mappings.as_mut_slice() else {
         bail!(
             "`{}` names {} policies; a map holds one",

@@ -6,6 +6,7 @@ mod faults;
 mod repeat;
 mod summary;
 
+use crate::arguments::{one_of, slicing};
 use crate::exit::{Outcome, OwnFailure};
 use crate::output::say;
 use clap::ValueEnum;
@@ -13,6 +14,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use nodewise_linux::companion;
 use nodewise_observe::{Emulator, Error, ErrorKind, Options, Slicing, command_of, host_meta};
 use nodewise_profile::{Meta, Observer};
+use nodewise_report::{amount, plural};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -20,7 +22,7 @@ use std::process::Command;
 #[derive(clap::Args)]
 pub struct Arguments {
     /// Where a slice ends: a time (1s, 100ms), accesses:N, or region
-    #[arg(long, value_name = "S", default_value = "1s")]
+    #[arg(long, value_name = "S", default_value = "1s", value_parser = slicing)]
     slice: Slicing,
     /// Where the profile goes [default: the first unused nodewise-profile-N]
     #[arg(short, long, value_name = "DIR")]
@@ -32,7 +34,7 @@ pub struct Arguments {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     threads: Option<u32>,
     /// How to observe
-    #[arg(long, default_value = "auto")]
+    #[arg(long, default_value = "auto", value_parser = one_of::<Via>())]
     via: Via,
     /// The plain build of CMD: run once afterwards, in the same folder with the same arguments and without output, to know
     /// what recording costs
@@ -67,6 +69,7 @@ enum Via {
     Emulate,
     /// Any program as it is, running ones too, at 2 % of its time: which threads use which pages, sampled by
     /// the kernel's page faults
+    #[value(alias = "hint-faults")]
     Faults,
     /// As faults, without the kernel's balancing (kernel.numa_balancing=0): pages are set aside one by one; Linux 6.8, root
     Userfaultfd,
@@ -135,7 +138,7 @@ fn record(arguments: &Arguments) -> anyhow::Result<Outcome> {
     };
     let recorded = nodewise_observe::record(
         options,
-        |p| show(&bar, p.accesses, "accesses", p.slices),
+        |p| show(&bar, &amount(p.accesses, "access"), p.slices),
         |elapsed| {
             bar.set_message(format!("done; the plain build, {:.0} s", elapsed.as_secs_f64()));
             bar.tick();
@@ -246,8 +249,8 @@ fn progress_bar() -> ProgressBar {
     bar
 }
 
-fn show(bar: &ProgressBar, seen: u64, what: &str, slices: usize) {
-    bar.set_message(format!("{} {what}, {slices} slices", summary::short(seen as f64)));
+fn show(bar: &ProgressBar, seen: &str, slices: usize) {
+    bar.set_message(format!("{seen}, {}", plural(slices, "slice")));
     bar.tick();
 }
 

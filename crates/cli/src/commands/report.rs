@@ -2,7 +2,7 @@
 
 use crate::exit::Outcome;
 use crate::output;
-use crate::selection::{self, tell};
+use crate::selection::{self, print_notes};
 use nodewise_page::{SessionDocuments, file};
 use nodewise_pipeline::{Analysed, Selection};
 use nodewise_report::text::Screen;
@@ -45,7 +45,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
         return Ok(Outcome::Done);
     }
     let analysed = Analysed::of(&selection, &arguments.policy)?;
-    tell(&analysed.notes);
+    print_notes(&analysed.notes);
     match arguments.json {
         true => output::print(&json::write(&analysed.report))?,
         false => output::print(&text::write(&analysed.report, screen()))?,
@@ -63,7 +63,7 @@ fn page(arguments: &Arguments, first: Selection) -> anyhow::Result<String> {
     let mut views = Vec::new();
     for selection in std::iter::once(first).chain(second) {
         let (view, notes) = Analysed::view(&selection, &arguments.policy)?;
-        tell(&notes);
+        print_notes(&notes);
         views.push(Arc::new(view));
     }
     Ok(file::write(&SessionDocuments::new(views, false, 0, None)))

@@ -5,7 +5,7 @@
 use crate::arguments::{duration, share_or_none};
 use crate::exit::Outcome;
 use crate::output;
-use crate::selection::{self, tell};
+use crate::selection::{self, print_notes};
 use anyhow::bail;
 use nodewise_control::Settings;
 use nodewise_pipeline::ASYM;
@@ -108,7 +108,7 @@ struct Limits {
     #[arg(long, value_name = "INTERVALS", default_value_t = Settings::default().half_life)]
     half_life: u32,
     /// Largest share of the run time that moving pages may take, or `none`
-    #[arg(long, value_name = "SHARE", default_value_t = Settings::default().budget, value_parser = share_or_none)]
+    #[arg(long, value_name = "SHARE", default_value = "5%", value_parser = share_or_none)]
     migrate_budget: f64,
     /// Seconds per 10⁹ bytes moved, added to the time that copying takes at the bandwidth between the nodes
     #[arg(long, value_name = "SECONDS", default_value_t = Parameters::default().seconds_per_gb, value_parser = cost)]
@@ -147,7 +147,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     let mut done = Vec::new();
     for machine in machines {
         let comparison = question.compare(machine)?;
-        tell(&comparison.notes);
+        print_notes(&comparison.notes);
         if let Some((file, picture)) = arguments.svg.as_ref().zip(comparison.picture.as_ref()) {
             output::write_file(file, picture, arguments.force)?;
         }
@@ -165,7 +165,7 @@ fn together(arguments: &Arguments, question: &Question, machines: &[&str]) -> an
     refuse(arguments)?;
     let done = machines.iter().map(|m| question.together(m));
     let done: Vec<compare::Together> = done.collect::<anyhow::Result<_>>()?;
-    done.iter().for_each(|d| tell(&d.notes));
+    done.iter().for_each(|d| print_notes(&d.notes));
     print(arguments, &done, compare::Together::json, compare::Together::text)
 }
 
@@ -179,7 +179,7 @@ fn online(arguments: &Arguments, question: &Question, machines: &[&str]) -> anyh
     };
     let done = machines.iter().map(|m| question.online(m, &starts));
     let done: Vec<compare::Online> = done.collect::<anyhow::Result<_>>()?;
-    done.iter().for_each(|d| tell(&d.notes));
+    done.iter().for_each(|d| print_notes(&d.notes));
     print(arguments, &done, compare::Online::json, compare::Online::text)
 }
 
@@ -218,7 +218,7 @@ fn refuse(arguments: &Arguments) -> anyhow::Result<()> {
 
 fn sweep(arguments: &Arguments, question: &Question, policy: &str, machine: &str) -> anyhow::Result<Outcome> {
     let done = question.sweep(policy, machine)?;
-    tell(&done.notes);
+    print_notes(&done.notes);
     if let Some(file) = &arguments.svg {
         output::write_file(file, &done.svg(), arguments.force)?;
     }

@@ -112,7 +112,7 @@ fn together(machine: &Machine, list: &str, arguments: &Arguments) -> anyhow::Res
 /// Loads a machine by name; `this` may be read below another root directory.
 fn load(name: &str, root: Option<&Path>) -> anyhow::Result<Machine> {
     Ok(match root {
-        Some(root) if name == "this" => Machine::from_sysfs(&root.join("sys"), name)?,
+        Some(root) if name.eq_ignore_ascii_case("this") => Machine::from_sysfs(&root.join("sys"), "this")?,
         _ => Machine::load(name)?,
     })
 }

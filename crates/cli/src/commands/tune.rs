@@ -75,7 +75,8 @@ impl Arguments {
             candidates: self.candidates,
             any_output: self.any_output,
             seed: self.seed,
-            map: self.output.clone(),
+            // The maps of a dry run have names of their own, so that each can be made.
+            map: self.output.clone().filter(|_| !self.dry_run),
         }
     }
 }
@@ -92,7 +93,11 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
             bail!("--json writes what was measured; leave out --dry-run");
         }
         let (simulation, candidates) = tuning.predicted(&mut listener)?;
-        output::print(&planned(&arguments.command, &simulation, &candidates))?;
+        let mut text = planned(&arguments.command, &simulation, &candidates);
+        if let Some(map) = map {
+            text += &format!("The winner's map goes to {}.\n", map.display());
+        }
+        output::print(&text)?;
         return Ok(Outcome::Done);
     }
     let findings = tuning.measure(&mut listener)?;

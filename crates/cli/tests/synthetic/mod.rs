@@ -236,7 +236,7 @@ pub fn balanced(name: &str) -> PathBuf {
         by: "out-w-local:threshold=2".into(),
         to_count: 12.0,
         home_count: Some(1.0),
-        against: 2.0,
+        count_threshold: 2.0,
         ..moved(1, 1, 4096 + u64::from(t * block), block, (0, t as u16 % 4))
     };
     tables.migrations = (0..THREADS).filter(|t| t % 4 != 0).map(by_us).collect();

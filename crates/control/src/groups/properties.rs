@@ -42,22 +42,22 @@ fn shared(groups: &[&[u32]]) -> Sharing {
     sharing
 }
 
-/// The node of each thread after these orders, if its process got any.
-fn bound(orders: &Orders, threads: &[Thread]) -> Vec<Option<u32>> {
-    let of = |t: &Thread| match orders.of.get(&t.process)? {
+/// The node of each thread after this decision, if its process got an order.
+fn bound(decision: &ThreadDecision, threads: &[Thread]) -> Vec<Option<u32>> {
+    let of = |t: &Thread| match decision.orders.get(&t.process)? {
         Order::Bind(nodes) => nodes.get(&t.number).map(|n| n.0),
         Order::Release(_) => None,
     };
     threads.iter().map(of).collect()
 }
 
-/// The orders of the first steps, once there are any.
-fn confirmed(threads: &[Thread], sharing: &Sharing, rooms: &[Room]) -> Orders {
+/// The first decision with an order.
+fn confirmed(threads: &[Thread], sharing: &Sharing, rooms: &[Room]) -> ThreadDecision {
     let mut groups = Groups::default();
     let first = groups.step(0, threads, sharing, rooms);
-    assert_eq!(first.of, BTreeMap::new(), "the kernel has the first word");
+    assert_eq!(first.orders, BTreeMap::new(), "the kernel has the first word");
     let mut step = |second| groups.step(second * SECOND, threads, sharing, rooms);
-    let found = (1..6).map(&mut step).find(|orders| !orders.of.is_empty());
+    let found = (1..6).map(&mut step).find(|decision| !decision.orders.is_empty());
     found.unwrap_or_else(|| step(6))
 }
 
@@ -69,9 +69,9 @@ fn processes_on_each_others_nodes_change_places_and_no_page_moves() {
         (2, 1, &[99.0, 0.0]),
         (2, 1, &[99.0, 0.0]),
     ]);
-    let orders = confirmed(&all, &shared(&[&[0, 1], &[2, 3]]), &rooms(&[2, 2]));
-    assert_eq!(bound(&orders, &all), [1, 1, 0, 0].map(Some));
-    assert_eq!(orders.remote, (1.0, 0.0));
+    let decision = confirmed(&all, &shared(&[&[0, 1], &[2, 3]]), &rooms(&[2, 2]));
+    assert_eq!(bound(&decision, &all), [1, 1, 0, 0].map(Some));
+    assert_eq!(decision.remote, (1.0, 0.0));
 }
 
 #[test]
@@ -83,12 +83,12 @@ fn threads_that_share_come_together_where_most_of_their_memory_is() {
         (2, 0, &[60.0, 39.0]),
         (2, 1, &[60.0, 39.0]),
     ]);
-    let orders = confirmed(&all, &shared(&[&[0, 1], &[2, 3]]), &rooms(&[2, 2]));
-    assert_eq!(bound(&orders, &all), [0, 0, 1, 1].map(Some));
+    let decision = confirmed(&all, &shared(&[&[0, 1], &[2, 3]]), &rooms(&[2, 2]));
+    assert_eq!(bound(&decision, &all), [0, 0, 1, 1].map(Some));
     // The same within one process.
     let all: Vec<Thread> = all.into_iter().map(|t| Thread { process: 1, ..t }).collect();
-    let orders = confirmed(&all, &shared(&[&[0, 1], &[2, 3]]), &rooms(&[2, 2]));
-    assert_eq!(bound(&orders, &all), [0, 0, 1, 1].map(Some));
+    let decision = confirmed(&all, &shared(&[&[0, 1], &[2, 3]]), &rooms(&[2, 2]));
+    assert_eq!(bound(&decision, &all), [0, 0, 1, 1].map(Some));
 }
 
 #[test]
@@ -99,8 +99,8 @@ fn threads_with_memory_of_their_own_stay_and_memory_follows() {
         (1, 1, &[99.0, 0.0]),
         (1, 1, &[99.0, 0.0]),
     ]);
-    let orders = confirmed(&all, &shared(&[&[0], &[1], &[2], &[3]]), &rooms(&[2, 2]));
-    assert_eq!(bound(&orders, &all), [0, 0, 1, 1].map(Some));
+    let decision = confirmed(&all, &shared(&[&[0], &[1], &[2], &[3]]), &rooms(&[2, 2]));
+    assert_eq!(bound(&decision, &all), [0, 0, 1, 1].map(Some));
 }
 
 #[test]
@@ -113,7 +113,7 @@ fn who_is_well_placed_or_cannot_gain_or_is_hardly_known_is_left_alone() {
         (1, 1, &[0.0, 99.0]),
     ]);
     assert_eq!(
-        confirmed(&local, &shared(&own), &rooms(&[2, 2])).of,
+        confirmed(&local, &shared(&own), &rooms(&[2, 2])).orders,
         BTreeMap::new()
     );
     let all = threads(&[
@@ -123,12 +123,12 @@ fn who_is_well_placed_or_cannot_gain_or_is_hardly_known_is_left_alone() {
         (1, 1, &[99.0, 0.0]),
     ]);
     assert_eq!(
-        confirmed(&all, &shared(&[&[0, 1, 2, 3]]), &rooms(&[2, 2])).of,
+        confirmed(&all, &shared(&[&[0, 1, 2, 3]]), &rooms(&[2, 2])).orders,
         BTreeMap::new()
     );
     let few = threads(&[(1, 0, &[0.0, 30.0]), (1, 0, &[0.0, 33.0])]);
     assert_eq!(
-        confirmed(&few, &shared(&own), &rooms(&[2, 2])).of,
+        confirmed(&few, &shared(&own), &rooms(&[2, 2])).orders,
         BTreeMap::new()
     );
 }
@@ -138,8 +138,8 @@ fn a_gain_that_goes_by_itself_moves_nothing() {
     let remote = |share: f64| threads(&[(1, 0, &[100.0 - share, share]), (1, 0, &[100.0 - share, share])]);
     let (mut groups, sharing) = (Groups::default(), shared(&[&[0, 1]]));
     for (second, share) in [90.0, 3.0, 60.0, 2.0].into_iter().enumerate() {
-        let orders = groups.step(second as u64 * SECOND, &remote(share), &sharing, &rooms(&[2, 2]));
-        assert_eq!(orders.of, BTreeMap::new(), "{share}");
+        let decision = groups.step(second as u64 * SECOND, &remote(share), &sharing, &rooms(&[2, 2]));
+        assert_eq!(decision.orders, BTreeMap::new(), "{share}");
     }
 }
 
@@ -158,29 +158,35 @@ fn what_made_it_worse_is_undone_and_not_soon_repeated() {
     // Nothing is ordered for five steps, as the memory of the group may still come to it.
     for second in 0..5 {
         assert_eq!(
-            groups.step(second * SECOND, &before, &sharing, &rooms).of,
+            groups.step(second * SECOND, &before, &sharing, &rooms).orders,
             BTreeMap::new()
         );
     }
     assert!(matches!(
-        groups.step(5 * SECOND, &before, &sharing, &rooms).of[&1],
+        groups.step(5 * SECOND, &before, &sharing, &rooms).orders[&1],
         Order::Bind(_)
     ));
     let worse = at(1, &[900.0, 100.0], Some(1));
     for second in 6..13 {
         assert_eq!(
-            groups.step(second * SECOND, &worse, &sharing, &rooms).of.get(&1),
+            groups
+                .step(second * SECOND, &worse, &sharing, &rooms)
+                .orders
+                .get(&1),
             None,
             "{second}"
         );
     }
     assert_eq!(
-        groups.step(13 * SECOND, &worse, &sharing, &rooms).of[&1],
+        groups.step(13 * SECOND, &worse, &sharing, &rooms).orders[&1],
         Order::Release(Why::MoreRemote)
     );
     for second in 14..43 {
         assert_eq!(
-            groups.step(second * SECOND, &before, &sharing, &rooms).of.get(&1),
+            groups
+                .step(second * SECOND, &before, &sharing, &rooms)
+                .orders
+                .get(&1),
             None,
             "{second}"
         );
@@ -201,16 +207,16 @@ fn threads_that_wait_for_cpus_of_their_node_are_let_go_where_others_have_some() 
     let (mut groups, sharing, rooms) = (Groups::default(), shared(&[&[0, 1, 2, 3]]), rooms(&[2, 2]));
     for second in 0..4 {
         assert_eq!(
-            groups.step(second * SECOND, &bound(2), &sharing, &rooms).of,
+            groups.step(second * SECOND, &bound(2), &sharing, &rooms).orders,
             BTreeMap::new()
         );
     }
     assert_eq!(
-        groups.step(4 * SECOND, &bound(4), &sharing, &rooms).of,
+        groups.step(4 * SECOND, &bound(4), &sharing, &rooms).orders,
         BTreeMap::new()
     );
-    let orders = groups.step(5 * SECOND, &bound(4), &sharing, &rooms);
-    assert_eq!(orders.of[&1], Order::Release(Why::Overfull));
+    let decision = groups.step(5 * SECOND, &bound(4), &sharing, &rooms);
+    assert_eq!(decision.orders[&1], Order::Release(Why::Overfull));
 }
 
 #[test]
@@ -225,8 +231,8 @@ fn with_more_threads_than_cpus_work_is_shared_out() {
             ..Thread::default()
         })
         .collect();
-    let orders = confirmed(&all, &shared(&[&[0, 1, 2, 3], &[4, 5, 6, 7]]), &rooms(&[2, 2]));
-    let nodes = bound(&orders, &all);
+    let decision = confirmed(&all, &shared(&[&[0, 1, 2, 3], &[4, 5, 6, 7]]), &rooms(&[2, 2]));
+    let nodes = bound(&decision, &all);
     assert!(
         nodes[..4].iter().all(|n| *n == nodes[0]) && nodes[4..].iter().all(|n| *n == nodes[4]),
         "{nodes:?}"

@@ -53,8 +53,10 @@ pub struct Assessment {
     pub watched: Option<Duration>,
     /// Resident bytes by memory policy.
     pub policies: BTreeMap<String, u64>,
-    /// Memory ranges on overfull nodes, the largest first.
+    /// The largest memory ranges on overfull nodes, the largest first.
     pub ranges: Vec<Placed>,
+    /// Number of further ranges on overfull nodes.
+    pub ranges_left_out: usize,
     /// The reasons for the score, the most important first.
     pub reasons: Vec<Reason>,
 }
@@ -110,6 +112,9 @@ impl Assessment {
             measured_local: observation.measured_local,
         };
         let reasons = reason::of(&figures, &observation.status, machine, host);
+        let mut ranges = ranges_on_overfull_nodes(placed, &c, &p);
+        let ranges_left_out = ranges.len().saturating_sub(MAX_RANGES_LISTED);
+        ranges.truncate(MAX_RANGES_LISTED);
         Self {
             pid: observation.pid,
             name: observation.status.name.clone(),
@@ -123,7 +128,8 @@ impl Assessment {
             watched: figures.watched,
             measured_local: figures.measured_local,
             policies,
-            ranges: ranges_on_overfull_nodes(placed, &c, &p),
+            ranges,
+            ranges_left_out,
             cpu_share: c,
             memory,
             reasons,
@@ -227,7 +233,6 @@ fn ranges_on_overfull_nodes(mut ranges: Vec<Placed>, cpu: &[f64], memory: &[f64]
     };
     ranges.retain(|r| misplaced(r) > 0);
     ranges.sort_by_key(|r| std::cmp::Reverse(misplaced(r)));
-    ranges.truncate(MAX_RANGES_LISTED);
     ranges
 }
 

@@ -3,7 +3,7 @@
 use nodewise_linux::Host;
 use nodewise_linux::process::Status;
 use nodewise_machine::Machine;
-use nodewise_report::bytes;
+use nodewise_report::{bytes, whole_percent};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -101,10 +101,10 @@ fn overfull(process: &Figures<'_>) -> Option<Reason> {
         (false, _) => "run threads and memory on one node: `numactl --cpunodebind=N --preferred=N CMD`",
     };
     let text = format!(
-        "node {node} holds {:.0} % of the memory ({}) but runs {:.0} % of the CPU time",
-        memory[node] * 100.0,
+        "node {node} holds {} of the memory ({}) but runs {} of the CPU time",
+        whole_percent(memory[node]),
         bytes(process.memory[node]),
-        process.cpu_share[node] * 100.0
+        whole_percent(process.cpu_share[node])
     );
     Some(reason("overfull-node", text, remedy))
 }
@@ -162,8 +162,8 @@ fn policies(process: &Figures<'_>) -> Option<Reason> {
 fn measured(process: &Figures<'_>) -> Option<Reason> {
     let share = process.measured_local?;
     let text = format!(
-        "measured by resctrl while watched: {:.0} % of its memory traffic stayed local",
-        share * 100.0
+        "measured by resctrl while watched: {} of its memory traffic stayed local",
+        whole_percent(share)
     );
     Some(reason("measured-traffic", text, ""))
 }

@@ -119,7 +119,7 @@ impl Process {
 
     /// Reads the number of threads and the resident memory, and adds the share of new CPU time to the credit. Returns
     /// whether a look is due and can be paid for.
-    pub fn look_may_begin(&mut self, host: &Host, pid: u32, now: Instant) -> bool {
+    pub fn begin_look_if_due(&mut self, host: &Host, pid: u32, now: Instant) -> bool {
         if self.excluded {
             return false;
         }

@@ -40,14 +40,14 @@ fn the_first_look_comes_when_several_threads_have_had_time_to_begin() {
     let (told, start) = (Told::new("first"), Instant::now());
     let mut process = Process::new(start);
     assert!(
-        !process.look_may_begin(&told.host(1, 9, 100), 7, start),
+        !process.begin_look_if_due(&told.host(1, 9, 100), 7, start),
         "one thread"
     );
     let second_thread_at = start + milliseconds(100);
-    assert!(!process.look_may_begin(&told.host(4, 9, 100), 7, second_thread_at));
-    assert!(!process.look_may_begin(&told.host(9, 9, 100), 7, second_thread_at + milliseconds(20)));
+    assert!(!process.begin_look_if_due(&told.host(4, 9, 100), 7, second_thread_at));
+    assert!(!process.begin_look_if_due(&told.host(9, 9, 100), 7, second_thread_at + milliseconds(20)));
     assert!(
-        process.look_may_begin(&told.host(9, 9, 100), 7, second_thread_at + FIRST),
+        process.begin_look_if_due(&told.host(9, 9, 100), 7, second_thread_at + FIRST),
         "more threads do not put it off"
     );
     assert_eq!(process.age(second_thread_at + FIRST), FIRST);
@@ -55,11 +55,11 @@ fn the_first_look_comes_when_several_threads_have_had_time_to_begin() {
     (0..9).for_each(|_| process.looked(second_thread_at));
     let later = second_thread_at + milliseconds(5000);
     assert!(
-        !process.look_may_begin(&told.host(9, 9, 100), 7, later),
+        !process.begin_look_if_due(&told.host(9, 9, 100), 7, later),
         "for a minute"
     );
-    assert!(!process.look_may_begin(&told.host(10, 9, 100), 7, later));
-    assert!(process.look_may_begin(&told.host(10, 9, 100), 7, later + FIRST));
+    assert!(!process.begin_look_if_due(&told.host(10, 9, 100), 7, later));
+    assert!(process.begin_look_if_due(&told.host(10, 9, 100), 7, later + FIRST));
 }
 
 #[test]
@@ -67,18 +67,18 @@ fn looks_cost_no_more_than_their_share_and_no_long_stop() {
     let (told, start) = (Told::new("share"), Instant::now());
     let mut process = Process::new(start);
     let later = |n: u64| start + milliseconds(1000 * n);
-    assert!(!process.look_may_begin(&told.host(3, 0, MOST_PAGES + 1), 7, start));
-    assert!(!process.look_may_begin(&told.host(3, 0, MOST_PAGES + 1), 7, later(1)));
+    assert!(!process.begin_look_if_due(&told.host(3, 0, MOST_PAGES + 1), 7, start));
+    assert!(!process.begin_look_if_due(&told.host(3, 0, MOST_PAGES + 1), 7, later(1)));
     assert!(process.why().unwrap().contains("resident"));
     // Two further threads add credit of 20 ms each: enough for 40,000 pages of 1 us.
-    assert!(!process.look_may_begin(&told.host(3, 0, 40_001), 7, later(2)));
+    assert!(!process.begin_look_if_due(&told.host(3, 0, 40_001), 7, later(2)));
     assert!(process.why().unwrap().contains("2 %"));
-    assert!(process.look_may_begin(&told.host(3, 0, 40_000), 7, later(3)));
+    assert!(process.begin_look_if_due(&told.host(3, 0, 40_000), 7, later(3)));
     assert_eq!(process.begins(Duration::ZERO, later(3)), milliseconds(40));
     process.looked(later(3));
     // The next look must be paid for by CPU time: 2 % of 2 s.
-    assert!(!process.look_may_begin(&told.host(3, 199, 40_000), 7, later(5)));
-    assert!(process.look_may_begin(&told.host(3, 201, 40_000), 7, later(6)));
+    assert!(!process.begin_look_if_due(&told.host(3, 199, 40_000), 7, later(5)));
+    assert!(process.begin_look_if_due(&told.host(3, 201, 40_000), 7, later(6)));
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use super::view::Seen;
 use crate::topology::Topology;
-use nodewise_control::groups::{Groups, Orders, Room, Sharing, Thread};
+use nodewise_control::groups::{Groups, Room, Sharing, Thread, ThreadDecision};
 use nodewise_linux::Host;
 use nodewise_placement::asym::Place;
 use nodewise_profile::PageNumber;
@@ -52,7 +52,7 @@ impl GroupRule {
         cpus: &[u32],
         places: &[Place],
         seen: &[Seen],
-    ) -> Orders {
+    ) -> ThreadDecision {
         let threads: Vec<Thread> = seen
             .iter()
             .filter(|s| s.cpus == cpus && !s.pinned)

@@ -5,11 +5,11 @@ use super::thread_event::{Gain, ThreadEvent, ThreadsMoved};
 use super::view::{Seen, nothing_to_choose};
 use crate::options::ThreadMoves;
 use crate::topology::Topology;
-use nodewise_analysis::figures::percent;
+use nodewise_analysis::figures::{bytes, percent, plural};
 use nodewise_control::asym::{Application, Decision, Refused};
 use nodewise_control::groups::Why;
 use nodewise_enforce::Restored;
-use nodewise_machine::{NodeId, format_bytes};
+use nodewise_machine::NodeId;
 use nodewise_placement::asym;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -214,8 +214,8 @@ impl ThreadSummary {
     pub fn text(&self) -> String {
         let verb = if self.dry { "would have moved" } else { "moved" };
         let mut out = format!(
-            "{verb} threads {} times under {} (accesses by {})",
-            self.moves,
+            "{verb} threads {} under {} (accesses by {})",
+            plural(self.moves as usize, "time"),
             self.rule.name(),
             self.source()
         );
@@ -230,17 +230,18 @@ impl ThreadSummary {
             out += &format!("; {} of the last samples remote", percent(now));
         }
         if self.undone > 0 {
-            out += &format!("; {} times undone", self.undone);
+            out += &format!("; {} undone", plural(self.undone as usize, "time"));
         }
         if self.full_migrations > 0 {
             out += &format!(
-                "; {} times memory as a whole ({})",
-                self.full_migrations,
-                format_bytes(self.full_bytes)
+                "; {} memory as a whole ({})",
+                plural(self.full_migrations as usize, "time"),
+                bytes(self.full_bytes)
             );
         }
         if self.failures > 0 {
-            out += &format!("; {} times a thread could not be bound", self.failures);
+            let times = plural(self.failures as usize, "time");
+            out += &format!("; {times} a thread could not be bound");
         }
         if let Some(restored) = self.restored {
             out += &format!("; {} threads have the CPUs back that they had", restored.done);

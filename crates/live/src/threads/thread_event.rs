@@ -1,5 +1,6 @@
 //! What thread migration reports while a session runs.
 
+use nodewise_analysis::figures::whole_percent;
 use std::fmt;
 
 /// Threads of a process that migrated between nodes.
@@ -42,9 +43,9 @@ impl fmt::Display for Gain {
             }
             Self::Remote(now, later) => write!(
                 f,
-                "{:.0} % of the samples remote, {:.0} % once memory has followed",
-                100.0 * now,
-                100.0 * later
+                "{} of the samples remote, {} once memory has followed",
+                whole_percent(*now),
+                whole_percent(*later)
             ),
         }
     }

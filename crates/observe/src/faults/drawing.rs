@@ -1,5 +1,6 @@
 //! Chooses at random the pages of a process that are set aside next, among those in memory.
 
+use nodewise_analysis::random::SplitMix;
 use nodewise_linux::maps::Area;
 use nodewise_linux::pagemap::{PageRun, Pagemap};
 use nodewise_linux::userfaultfd::{HUGE, SMALL, Window};
@@ -63,14 +64,14 @@ impl Memory {
     /// whether the mapping that begins at an address is in cooldown.
     pub fn draw(
         &self,
-        random: &mut Random,
+        random: &mut SplitMix,
         access_rates: &AccessRates,
         rests: impl Fn(u64) -> bool,
     ) -> Option<Window> {
         let awake = || self.mappings.iter().filter(|m| !rests(m.start));
         let pages = awake().map(|m| m.pages).sum();
-        let any = |random: &mut Random| {
-            let mut at = random.below(pages)?;
+        let any = |random: &mut SplitMix| {
+            let mut at = below(random, pages)?;
             let mapping = awake().find(|m| within(&mut at, m.pages))?;
             Some((mapping, mapping.at(at)?))
         };
@@ -93,7 +94,7 @@ impl Memory {
             if chosen.len() + 1 >= most {
                 break;
             }
-            let Some((page, run)) = mapping.at(random.below(mapping.pages)?) else {
+            let Some((page, run)) = mapping.at(below(random, mapping.pages)?) else {
                 continue;
             };
             if !access_rates.accepts(page, random) {
@@ -101,7 +102,7 @@ impl Memory {
             }
             let page = page / page_bytes * page_bytes;
             let other =
-                page / PAIR_BLOCK_BYTES * PAIR_BLOCK_BYTES + random.below(PAIR_BLOCK_BYTES / SMALL)? * SMALL;
+                page / PAIR_BLOCK_BYTES * PAIR_BLOCK_BYTES + below(random, PAIR_BLOCK_BYTES / SMALL)? * SMALL;
             if run.huge == first.huge {
                 chosen.push(page);
                 chosen.extend(Some(other).filter(|other| !run.huge && (run.start..run.end).contains(other)));
@@ -171,12 +172,10 @@ impl AccessRates {
 
     /// Decides by chance whether to accept a page that was drawn. The probability is the accessed share of its part's
     /// pages; it is one half where nothing is known.
-    fn accepts(&self, page: u64, random: &mut Random) -> bool {
+    fn accepts(&self, page: u64, random: &mut SplitMix) -> bool {
         let (tried, accessed) = self.parts.get(&(page / Self::PART)).copied().unwrap_or_default();
         let chance = ((accessed + 1.0) / (tried + 2.0)).clamp(Self::LEAST, 1.0);
-        random
-            .below(1 << 20)
-            .is_some_and(|at| (at as f64) < chance * f64::from(1 << 20))
+        below(random, 1 << 20).is_some_and(|at| (at as f64) < chance * f64::from(1 << 20))
     }
 }
 
@@ -230,21 +229,9 @@ fn can_be_set_aside(area: &Area) -> bool {
     anonymous && area.permissions == "rw-p"
 }
 
-/// SplitMix64 (Steele, Lea, Flood 2014), which is good enough for choosing pages.
-pub struct Random(u64);
-
-impl Random {
-    pub fn new(seed: u64) -> Self {
-        Self(seed)
-    }
-
-    fn below(&mut self, limit: u64) -> Option<u64> {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut word = self.0;
-        word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (word ^ (word >> 31)).checked_rem(limit)
-    }
+/// A number below a limit; `None` if the limit is 0.
+fn below(random: &mut SplitMix, limit: u64) -> Option<u64> {
+    random.word().checked_rem(limit)
 }
 
 #[cfg(test)]
@@ -269,7 +256,7 @@ mod tests {
         fn what_is_drawn_is_there(parts in prop::collection::vec((1u64..40, any::<bool>()), 1..8), seed in any::<u64>()) {
             let mappings = parts.iter().zip(1..).map(|((pages, huge), at)| mapping(at, *pages, *huge)).collect();
             let memory = Memory::new(mappings);
-            let window = memory.draw(&mut Random(seed), &AccessRates::default(), |_| false).unwrap();
+            let window = memory.draw(&mut SplitMix(seed), &AccessRates::default(), |_| false).unwrap();
             let whole = |m: &&Mapping| (m.start, m.end - m.start) == (window.start, window.bytes);
             let run = memory.mappings.iter().find(whole).unwrap().runs[0];
             prop_assert_eq!(window.page_bytes, if run.huge { HUGE } else { SMALL });
@@ -286,7 +273,7 @@ mod tests {
     fn every_page_of_a_large_mapping_is_drawn_some_time() {
         let memory = Memory::new(vec![mapping(1, 30_000, false)]);
         let start = memory.mappings[0].runs[0].start;
-        let mut random = Random(7);
+        let mut random = SplitMix(7);
         let mut seen = vec![false; 30_000];
         for _ in 0..20_000 {
             let window = memory
@@ -314,7 +301,7 @@ mod tests {
     fn parts_that_are_not_used_are_drawn_a_tenth_as_often() {
         let memory = Memory::new(vec![mapping(1, 2, true), mapping(2, 2048, false)]);
         let used = memory.mappings[1].runs[0].start..memory.mappings[1].runs[0].start + HUGE;
-        let (mut access_rates, mut random) = (AccessRates::default(), Random(11));
+        let (mut access_rates, mut random) = (AccessRates::default(), SplitMix(11));
         let (mut hot, mut all) = (0, 0);
         for round in 0..4000 {
             let window = memory.draw(&mut random, &access_rates, |_| false).unwrap();

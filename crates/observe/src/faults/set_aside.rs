@@ -7,9 +7,10 @@
 //! would split the mapping for that time, and the program could not move it (`mremap`) as one.
 
 use super::cooldown::Cooldown;
-use super::drawing::{AccessRates, MAX_HOLD, Memory, Random};
+use super::drawing::{AccessRates, MAX_HOLD, Memory};
 use super::here::Unavailable;
 use super::sensor::{left_alone, moves_memory, not_entered};
+use nodewise_analysis::random::SplitMix;
 use nodewise_linux::userfaultfd::{Reply, Sampler, Window, robust_lists};
 use nodewise_linux::{Host, clock};
 use std::collections::BTreeMap;
@@ -76,7 +77,7 @@ impl fmt::Display for SetAsideTotals {
 pub struct SetAside {
     share: f64,
     processes: BTreeMap<u32, State>,
-    random: Random,
+    random: SplitMix,
     totals: SetAsideTotals,
     spent: Duration,
     /// Reasons why processes are not sampled that have not been reported yet.
@@ -123,7 +124,7 @@ impl SetAside {
         Self {
             share,
             processes: BTreeMap::new(),
-            random: Random::new(clock::nanoseconds(clock::monotonic())),
+            random: SplitMix(clock::nanoseconds(clock::monotonic())),
             totals: SetAsideTotals::default(),
             spent: Duration::ZERO,
             failures: Vec::new(),
@@ -325,7 +326,7 @@ impl SampledProcess {
         self.looks_at = self.looks_at.min(now + MAX_HOLD);
     }
 
-    fn open(&mut self, host: &Host, pid: u32, random: &mut Random, now: Duration) {
+    fn open(&mut self, host: &Host, pid: u32, random: &mut SplitMix, now: Duration) {
         // Outdated information is harmless: the keeper checks the mapping when the window opens.
         if now >= self.looks_at {
             let areas = host.maps(pid).unwrap_or_default();

@@ -1,6 +1,7 @@
 //! Converts measurements to a machine description.
 
 use super::Measured;
+use nodewise_analysis::figures::whole_percent;
 use nodewise_machine::inference::{Estimate, Inferred, Survey};
 use nodewise_machine::{Machine, Source};
 
@@ -104,9 +105,9 @@ fn links(survey: &Survey, machine: &Machine, provenance: &str) -> Vec<Source> {
     if left < pairs {
         let text = format!(
             "inferred from what reads get beside each other, measured here, {provenance}: {} of {pairs} pairs of flows, \
-             each alone and together; what no set of flows fills is not seen, nor a loss under {:.0} %",
+             each alone and together; what no set of flows fills is not seen, nor a loss under {}",
             pairs - left,
-            100.0 * survey.unseen()
+            whole_percent(survey.unseen())
         );
         all.push(source("links", text, false));
         if left > 0 {

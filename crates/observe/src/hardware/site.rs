@@ -4,6 +4,7 @@ use super::caches::caches;
 use super::settings::Settings;
 use super::{chase, room};
 use crate::{Error, ErrorKind};
+use nodewise_analysis::figures;
 use nodewise_linux::node_memory::NodeMemory;
 use nodewise_linux::{Host, affinity, mempolicy, probe};
 use nodewise_machine::{Machine, format_list};
@@ -98,8 +99,8 @@ impl Site {
                 Err("its memory may not be used here".to_owned())
             } else if bytes < MIN_NODE_BYTES.min(wanted) {
                 Err(format!(
-                    "{} MiB of its memory could be used, too little to measure",
-                    bytes >> 20
+                    "{} of its memory could be used, too little to measure",
+                    figures::bytes(bytes)
                 ))
             } else {
                 self.placed(host, node, shown.os_index, bytes as usize)
@@ -124,18 +125,19 @@ impl Site {
     /// Adds a note if the smallest memory of a node is less than the caches through which it is reached, or than was
     /// asked for.
     fn note_small_memory(&mut self, least: u64, reaching: u64, requested: Option<u64>) {
-        let least = least >> 20;
-        if let Some(requested) = requested.filter(|a| least < a >> 20) {
+        if let Some(requested) = requested.filter(|a| least >> 20 < a >> 20) {
             let text = format!(
-                "{least} MiB a node instead of {} MiB: there is no room for more",
-                requested >> 20
+                "{} a node instead of {}: there is no room for more",
+                figures::bytes(least),
+                figures::bytes(requested)
             );
             self.notes.push(text);
         }
-        let reaching = reaching >> 20;
-        if least < reaching && self.nodes.iter().any(|n| n.memory.is_some()) {
+        if least >> 20 < reaching >> 20 && self.nodes.iter().any(|n| n.memory.is_some()) {
             let text = format!(
-                "{least} MiB a node are less than the {reaching} MiB of caches that reach it: some loads hit a cache"
+                "{} a node are less than the {} of caches that reach it: some loads hit a cache",
+                figures::bytes(least),
+                figures::bytes(reaching)
             );
             self.notes.push(text);
         }
@@ -149,8 +151,8 @@ impl Site {
         os_index: u32,
         bytes: usize,
     ) -> Result<NodeMemory, String> {
-        let mut memory =
-            NodeMemory::reserve(bytes).map_err(|e| format!("cannot get {} MiB: {e}", bytes >> 20))?;
+        let mut memory = NodeMemory::reserve(bytes)
+            .map_err(|e| format!("cannot get {}: {e}", figures::bytes(bytes as u64)))?;
         let cpus = self.nodes[node].cpus.clone();
         let bound = memory.bind(os_index);
         if let Err(error) = &bound {
@@ -280,7 +282,7 @@ mod tests {
         assert!(notes(64, 16, None).is_empty() && notes(64, 16, Some(64)).is_empty());
         assert_eq!(
             notes(20, 16, Some(1024)),
-            ["20 MiB a node instead of 1024 MiB: there is no room for more"]
+            ["20 MiB a node instead of 1 GiB: there is no room for more"]
         );
         assert!(notes(8, 16, None)[0].starts_with("8 MiB a node are less than the 16 MiB of caches"));
     }

@@ -6,7 +6,7 @@ mod text;
 
 use super::moving::split;
 use super::nodes::DYNAMIC;
-use super::several::{self, About, Program};
+use super::several::{self, Program, ProgramDescription};
 use super::{Question, moving};
 use anyhow::bail;
 use nodewise_control::asym;
@@ -34,7 +34,7 @@ pub struct Online {
     starts: Starts,
     policy: String,
     seconds_per_gb: f64,
-    programs: Vec<About>,
+    programs: Vec<ProgramDescription>,
     /// Number of times that each program's body is repeated.
     repeated: Vec<f64>,
     possible: f64,
@@ -87,7 +87,7 @@ pub(super) fn predict(question: &Question, machine: &str, starts: &Starts) -> an
         threads: runs.runs(&from, Moves::ThreadsAndPages, &limits),
         placements: disjoint.all,
         notes: programs.iter().flat_map(|p| p.notes.clone()).collect(),
-        programs: programs.into_iter().map(|p| p.about).collect(),
+        programs: programs.into_iter().map(|p| p.description).collect(),
         from,
         policy,
         machine,
@@ -113,7 +113,7 @@ fn placements(machine: &Machine, opened: &[(Program, Vec<u32>)]) -> anyhow::Resu
         return several::places(machine, opened);
     };
     let found = program
-        .about
+        .description
         .threads
         .placements(machine, crate::asym::MOST, crate::asym::DRAWN)?;
     Ok(DisjointPlacements {
@@ -125,9 +125,16 @@ fn placements(machine: &Machine, opened: &[(Program, Vec<u32>)]) -> anyhow::Resu
 /// Random placements to start from.
 fn from(machine: &Machine, programs: &[Program], count: u64) -> Vec<Places> {
     let nodes: Vec<NodeId> = machine.cpu_nodes().collect();
-    let sizes: Vec<Vec<u32>> = programs.iter().map(|p| p.about.threads.sizes.clone()).collect();
+    let sizes: Vec<Vec<u32>> = programs
+        .iter()
+        .map(|p| p.description.threads.sizes.clone())
+        .collect();
     let draw = |seed| match programs {
-        [one] => one.about.threads.drawn(machine, &nodes, seed).map(|on| vec![on]),
+        [one] => one
+            .description
+            .threads
+            .drawn(machine, &nodes, seed)
+            .map(|on| vec![on]),
         _ => random_placement(machine, &sizes, seed),
     };
     (0..count).filter_map(draw).collect()

@@ -15,7 +15,7 @@ use nodewise_placement::asym::{Cluster, Options, Place, search, weight};
 use nodewise_placement::{Mapping, VirtualNodes, virtual_affinity};
 use nodewise_simulation as simulation;
 use nodewise_simulation::{
-    Afterwards, DisjointPlacements, Moving, Parameters, Places, ProgramPhases, random_placement,
+    AfterEnd, DisjointPlacements, Moving, Parameters, Places, ProgramPhases, random_placement,
     with_latency_ratio,
 };
 use std::path::{Path, PathBuf};
@@ -29,9 +29,9 @@ const ROUNDS: usize = 3;
 pub struct Together {
     machine: Machine,
     page_size: u64,
-    afterwards: Afterwards,
-    programs: Vec<About>,
-    apart: DisjointPlacements,
+    after_end: AfterEnd,
+    programs: Vec<ProgramDescription>,
+    placements: DisjointPlacements,
     slices_together: usize,
     policies: Vec<Policy>,
     dynamic: Option<Dynamic>,
@@ -40,7 +40,7 @@ pub struct Together {
 }
 
 /// A description of one program.
-pub(super) struct About {
+pub(super) struct ProgramDescription {
     pub profile: String,
     pub program: String,
     pub threads: VirtualNodes,
@@ -74,7 +74,7 @@ struct Dynamic {
 
 /// A program on virtual nodes.
 pub(super) struct Program {
-    pub about: About,
+    pub description: ProgramDescription,
     pub selected: Selected,
     pub mappings: Vec<Mapping>,
     /// Remarks of policies on the mappings.
@@ -86,9 +86,9 @@ pub(super) fn predict(question: &Question, machine: &str) -> anyhow::Result<Toge
     let list = question.list();
     let mut opened = open(question, machine)?;
     let machine = opened[0].0.selected.machine.clone();
-    let mut apart = places(&machine, &opened)?;
+    let mut placements = places(&machine, &opened)?;
     for (at, (program, groups)) in opened.iter_mut().enumerate() {
-        program.enter(groups, &apart.all[0][at], &list.pages)?;
+        program.enter(groups, &placements.all[0][at], &list.pages)?;
     }
     let mut programs: Vec<Program> = opened.into_iter().map(|o| o.0).collect();
     let columns = list.moving.len() + programs[0].mappings.len();
@@ -97,20 +97,20 @@ pub(super) fn predict(question: &Question, machine: &str) -> anyhow::Result<Toge
         list: &list,
         parameters: &parameters,
         machine: &machine,
-        solved: SOLVED / (apart.all.len() * columns * programs.len().pow(2) * ROUNDS),
+        solved: SOLVED / (placements.all.len() * columns * programs.len().pow(2) * ROUNDS),
     };
-    let all_phases = all.all_phases(&programs, &apart.all[0])?;
-    all.weigh(&mut programs, &all_phases, &apart.all[0]);
-    let by_bandwidth = apart.index(&machine, by_bandwidth(&machine, &programs)?);
-    let policies = all.every(&all_phases, &apart, by_bandwidth);
-    let dynamic = all.dynamic(&programs, &apart, by_bandwidth)?;
+    let all_phases = all.all_phases(&programs, &placements.all[0])?;
+    all.weigh(&mut programs, &all_phases, &placements.all[0]);
+    let by_bandwidth = placements.index(&machine, by_bandwidth(&machine, &programs)?);
+    let policies = all.every(&all_phases, &placements, by_bandwidth);
+    let dynamic = all.dynamic(&programs, &placements, by_bandwidth)?;
     Ok(Together {
         page_size: programs[0].selected.histogram.page_size(),
-        afterwards: all.afterwards(),
+        after_end: all.after_end(),
         slices_together: all_phases.iter().map(|c| c.slices_together).max().unwrap_or(1),
         notes: programs.iter().flat_map(|p| p.notes.clone()).collect(),
-        programs: programs.into_iter().map(|p| p.about).collect(),
-        apart,
+        programs: programs.into_iter().map(|p| p.description).collect(),
+        placements,
         policies,
         dynamic,
         machine,
@@ -133,7 +133,10 @@ pub(super) fn places(
     machine: &Machine,
     opened: &[(Program, Vec<u32>)],
 ) -> anyhow::Result<DisjointPlacements> {
-    let threads: Vec<Vec<u32>> = opened.iter().map(|o| o.0.about.threads.sizes.clone()).collect();
+    let threads: Vec<Vec<u32>> = opened
+        .iter()
+        .map(|o| o.0.description.threads.sizes.clone())
+        .collect();
     let needed: Vec<String> = threads.iter().map(|t| t.len().to_string()).collect();
     let there = machine.cpu_nodes().count();
     if threads.iter().map(Vec::len).sum::<usize>() > there {
@@ -143,24 +146,24 @@ pub(super) fn places(
             machine.name
         );
     }
-    let apart = DisjointPlacements::new(machine, &threads, MOST, DRAWN as u64);
-    if apart.all.is_empty() {
+    let placements = DisjointPlacements::new(machine, &threads, MOST, DRAWN as u64);
+    if placements.all.is_empty() {
         bail!(
             "no {} nodes of {} have as many CPUs as the programs have threads",
             needed.join(" + "),
             machine.name
         );
     }
-    Ok(apart)
+    Ok(placements)
 }
 
 /// The placement that AsymSched selects: each program is a cluster with its own weight.
 fn by_bandwidth(machine: &Machine, programs: &[Program]) -> anyhow::Result<Places> {
     let cluster = |(at, p): (usize, &Program)| Cluster {
         application: at as u32,
-        threads: (0..p.about.threads.of.len() as u32).collect(),
-        nodes: p.about.threads.count(),
-        weight: weight(p.about.remote_per_second),
+        threads: (0..p.description.threads.of.len() as u32).collect(),
+        nodes: p.description.threads.count(),
+        weight: weight(p.description.remote_per_second),
         ..Cluster::default()
     };
     let clusters: Vec<Cluster> = programs.iter().enumerate().map(cluster).collect();
@@ -202,7 +205,7 @@ impl Program {
             );
         }
         let (groups, threads) = assign_virtual_nodes(&selected, count)?;
-        let about = About {
+        let description = ProgramDescription {
             profile: selected.reader.folder().display().to_string(),
             program: selected.profile().program().to_owned(),
             threads,
@@ -210,7 +213,7 @@ impl Program {
             remote_per_second: 0.0,
         };
         let program = Self {
-            about,
+            description,
             selected,
             mappings: Vec::new(),
             notes: Vec::new(),
@@ -220,7 +223,7 @@ impl Program {
 
     /// Puts the program on virtual nodes; `nodes` are an example of real nodes for these.
     pub fn enter(&mut self, groups: &[u32], nodes: &[NodeId], policies: &str) -> anyhow::Result<()> {
-        let (selected, of) = (&mut self.selected, &self.about.threads.of);
+        let (selected, of) = (&mut self.selected, &self.description.threads.of);
         selected.machine = VirtualNodes::machine(&selected.machine, nodes);
         selected.affinity = virtual_affinity(ASYM, groups, of, &selected.machine);
         (self.mappings, self.notes) = selected.mappings(policies)?;
@@ -258,10 +261,10 @@ struct Runs<'a> {
 }
 
 impl Runs<'_> {
-    fn afterwards(&self) -> Afterwards {
+    fn after_end(&self) -> AfterEnd {
         match self.question.restart {
-            true => Afterwards::Again,
-            false => Afterwards::Gone,
+            true => AfterEnd::Repeat,
+            false => AfterEnd::Leave,
         }
     }
 
@@ -317,14 +320,14 @@ impl Runs<'_> {
         };
         let run = |(policy, places): &(usize, &Places)| places.iter().map(|n| program(*policy, n)).collect();
         let runs: Vec<Vec<simulation::Program>> = runs.iter().map(run).collect();
-        simulation::at_once(self.machine, all_phases, &runs, self.afterwards())
+        simulation::at_once(self.machine, all_phases, &runs, self.after_end())
     }
 
     /// Sets each program's rate of accesses to other nodes if it runs alone.
     fn weigh(&self, programs: &mut [Program], all_phases: &[ProgramPhases], places: &Places) {
         for ((program, program_phases), nodes) in programs.iter_mut().zip(all_phases).zip(places) {
             let alone = self.at_once(std::slice::from_ref(program_phases), &[(0, &vec![nodes.clone()])]);
-            program.about.remote_per_second = program.remote() / alone[0][0].seconds.max(1e-9);
+            program.description.remote_per_second = program.remote() / alone[0][0].seconds.max(1e-9);
         }
     }
 
@@ -332,17 +335,17 @@ impl Runs<'_> {
     fn every(
         &self,
         all_phases: &[ProgramPhases],
-        apart: &DisjointPlacements,
+        placements: &DisjointPlacements,
         by_bandwidth: usize,
     ) -> Vec<Policy> {
         let runs: Vec<(usize, &Places)> = (0..all_phases[0].policies.len())
-            .flat_map(|policy| apart.all.iter().map(move |places| (policy, places)))
+            .flat_map(|policy| placements.all.iter().map(move |places| (policy, places)))
             .collect();
         let outcomes = self.at_once(all_phases, &runs);
         let each = all_phases[0]
             .policies
             .iter()
-            .zip(outcomes.chunks(apart.all.len()));
+            .zip(outcomes.chunks(placements.all.len()));
         each.map(|(name, outcomes)| Policy::new(name, outcomes, by_bandwidth))
             .collect()
     }
@@ -351,13 +354,19 @@ impl Runs<'_> {
     fn dynamic(
         &self,
         programs: &[Program],
-        apart: &DisjointPlacements,
+        placements: &DisjointPlacements,
         by_bandwidth: usize,
     ) -> anyhow::Result<Option<Dynamic>> {
-        let threads: Vec<Vec<u32>> = programs.iter().map(|p| p.about.threads.sizes.clone()).collect();
-        let mut on = vec![apart.all[by_bandwidth].clone(), apart.all[by_bandwidth].clone()];
+        let threads: Vec<Vec<u32>> = programs
+            .iter()
+            .map(|p| p.description.threads.sizes.clone())
+            .collect();
+        let mut on = vec![
+            placements.all[by_bandwidth].clone(),
+            placements.all[by_bandwidth].clone(),
+        ];
         on.extend((0..STARTS).filter_map(|seed| random_placement(self.machine, &threads, seed)));
-        if apart.all.len() < 2 || on.len() == 2 {
+        if placements.all.len() < 2 || on.len() == 2 {
             return Ok(None);
         }
         let program_phases = |(at, program): (usize, &Program)| {

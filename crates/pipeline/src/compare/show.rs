@@ -5,7 +5,7 @@ use crate::Selected;
 use nodewise_machine::{Machine, NodeId};
 use nodewise_placement::Mapping;
 use nodewise_profile::Migration;
-use nodewise_report::{PageShow, page_show, percent};
+use nodewise_report::{PageShow, page_show, percent, plural};
 use nodewise_simulation::Simulation;
 
 /// The picture of the only policy that moves pages; under `asym`, on the nodes for which it is predicted.
@@ -16,11 +16,11 @@ pub fn draw(machine: &Machine, selected: &Selected, start: &Mapping, simulation:
         .find_map(|p| Some((p, p.moved.as_ref()?)));
     let (prediction, moved) = found.expect("one policy moves pages");
     let summary = format!(
-        "{} on {} from {}: {} moves, {} local, {} times as fast (simulated)",
+        "{} on {} from {}: {}, {} local, {} times as fast (simulated)",
         selected.profile().program(),
         simulation.machine,
         start.policy,
-        moved.ledger.migrations,
+        plural(moved.ledger.migrations as usize, "move"),
         percent(prediction.local_fraction),
         significant(prediction.speedup.typical),
     );

@@ -1,15 +1,19 @@
 //! Terminal output of `simulate`: one table per machine, fastest policy first.
 
 use nodewise_machine::Machine;
-use nodewise_report::{percent, table};
+use nodewise_report::{percent, plural, table, whole_percent};
 use nodewise_simulation::{Basis, Prediction, Range, Simulation, Traffic};
 use std::fmt::Write;
 
 /// The table of one machine; `node_choices` is the text about the choice of nodes.
 pub fn write(machine: &Machine, simulation: &Simulation, node_choices: &str) -> String {
     let mut out = format!(
-        "{}: {}\n{} threads on {} CPUs ({})\n\n",
-        machine.name, machine.title, simulation.threads, simulation.cpus, simulation.affinity
+        "{}: {}\n{} on {} ({})\n\n",
+        machine.name,
+        machine.title,
+        plural(simulation.threads, "thread"),
+        plural(simulation.cpus, "CPU"),
+        simulation.affinity
     );
     let rows = simulation.ranked().into_iter().map(row);
     out += &table("lrrrrrrrl", std::iter::once(header()).chain(rows));
@@ -49,7 +53,7 @@ fn row(p: &Prediction) -> Row {
     let busy = |all: Vec<(String, f64)>| {
         let most = all.into_iter().max_by(|a, b| a.1.total_cmp(&b.1));
         most.filter(|(_, u)| *u > 0.0)
-            .map_or("-".to_owned(), |(name, u)| format!("{name} {:.0} %", u * 100.0))
+            .map_or("-".to_owned(), |(name, u)| format!("{name} {}", whole_percent(u)))
     };
     let controllers = p.controllers.iter().map(|c| (c.node.to_string(), c.utilization));
     let links = p

@@ -70,7 +70,7 @@ impl<'a> Counts<'a> {
         Reason {
             to_count: self.of(to) as f64,
             home_count: Some(self.local() as f64),
-            against: count_threshold,
+            count_threshold,
             evidence: self.total() as f64,
             regardless: false,
         }

@@ -101,7 +101,7 @@ impl AccessorPolicy for InW {
         let reason = Reason {
             to_count,
             home_count: None,
-            against: relative.count_threshold,
+            count_threshold: relative.count_threshold,
             evidence: to_count,
             regardless: false,
         };

@@ -55,7 +55,7 @@ pub fn against_remote<N: Number>(home: NodeId, counts: &[N], threshold: f64) -> 
     let reason = Reason {
         to_count,
         home_count: None,
-        against: threshold * evidence / remote,
+        count_threshold: threshold * evidence / remote,
         evidence,
         regardless: false,
     };
@@ -77,7 +77,7 @@ pub fn against_all<N: Number>(home: NodeId, counts: &[N], constant: f64) -> Prop
     let reason = Reason {
         to_count,
         home_count: None,
-        against: count_threshold,
+        count_threshold,
         evidence,
         regardless: false,
     };
@@ -107,7 +107,7 @@ pub fn against_local<N: Number>(home: NodeId, counts: &[N], threshold: f64) -> P
     let reason = Reason {
         to_count,
         home_count: Some(home_count),
-        against: count_threshold,
+        count_threshold,
         evidence: all.get(),
         regardless: false,
     };

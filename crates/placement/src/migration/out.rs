@@ -8,6 +8,7 @@ use super::{
     WithLocal, against_all, against_local, against_remote,
 };
 use crate::PolicyError;
+use nodewise_analysis::figures::plural;
 use nodewise_machine::{Machine, NodeId};
 use std::marker::PhantomData;
 use std::str::FromStr;
@@ -229,8 +230,8 @@ pub(super) fn can_exceed(p: &Parameters<'_>, machine: &Machine, threshold: f64) 
         return Ok(());
     }
     Err(p.error(format_args!(
-        "threshold={threshold}: no node can have more than {remote} times the average of {remote} remote \
-         node{}; write a lower threshold, or take out-w-local or dominant, which see the home's accesses",
-        if remote == 1 { "" } else { "s" }
+        "threshold={threshold}: no node can have more than {remote} times the average of {}; write a lower \
+         threshold, or take out-w-local or dominant, which see the home's accesses",
+        plural(remote, "remote node")
     )))
 }

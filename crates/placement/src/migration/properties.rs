@@ -412,8 +412,8 @@ fn names_are_kept_as_written() {
 fn what_cannot_be_is_said_in_a_line() {
     assert_eq!(
         error("out", 4),
-        "unknown online policy `out` (did you mean out-u?); known: out-u, out-w, out-u-local, out-w-local, in-w, next-touch, dominant, \
-         carrefour, mixed, adaptive"
+        "unknown online policy `out` (several begin so: out-u, out-w, out-u-local, out-w-local); known: out-u, out-w, out-u-local, \
+         out-w-local, in-w, next-touch, dominant, carrefour, mixed, adaptive"
     );
     assert_eq!(
         error("out-w:threshold=x", 4),

@@ -1,6 +1,6 @@
 //! Reads and writes placements as TOML.
 
-use super::{Distribution, Kept, OtherRuns, Placement, Rule, Run, Selector, ThreadBinding};
+use super::{Distribution, Kept, NodeRun, OtherRuns, Placement, Rule, Selector, ThreadBinding};
 use nodewise_analysis::Assignment;
 use nodewise_machine::{CpuId, NodeId};
 use nodewise_profile::{BASE_PAGE_SIZE, ObjectKind};
@@ -256,7 +256,7 @@ fn write_rule(out: &mut String, rule: &Rule) -> std::fmt::Result {
     Ok(())
 }
 
-fn written_runs(runs: &[Run]) -> String {
+fn written_runs(runs: &[NodeRun]) -> String {
     let mut text = String::new();
     let mut line = 0;
     for run in runs {
@@ -431,7 +431,7 @@ fn distribution(text: &str, nodes: u32) -> Result<Distribution, PlacementError> 
     Ok(read)
 }
 
-fn read_runs(text: &str, pages: u64, nodes: u32) -> Result<Vec<Run>, PlacementError> {
+fn read_runs(text: &str, pages: u64, nodes: u32) -> Result<Vec<NodeRun>, PlacementError> {
     let mut runs = Vec::new();
     let mut free = 0;
     for word in text.split_whitespace() {
@@ -451,13 +451,13 @@ fn read_runs(text: &str, pages: u64, nodes: u32) -> Result<Vec<Run>, PlacementEr
     Ok(runs)
 }
 
-fn read_run(word: &str) -> Option<Run> {
+fn read_run(word: &str) -> Option<NodeRun> {
     let (span, node) = word.split_once(':')?;
     let (first, last) = span.split_once('-').unwrap_or((span, span));
     let (first, last): (u64, u64) = (first.parse().ok()?, last.parse().ok()?);
     let len = last.checked_sub(first)?.checked_add(1)?;
     first.checked_add(len)?;
-    Some(Run {
+    Some(NodeRun {
         first,
         len,
         node: NodeId(node.parse().ok()?),

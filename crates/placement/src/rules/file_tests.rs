@@ -26,12 +26,12 @@ fn example() -> Placement {
             },
             distribution: Distribution::ByThread { repeat: 1 },
             runs: vec![
-                Run {
+                NodeRun {
                     first: 0,
                     len: 1,
                     node: NodeId(3),
                 },
-                Run {
+                NodeRun {
                     first: 5,
                     len: 20,
                     node: NodeId(7),
@@ -147,7 +147,7 @@ fn rules() -> impl Strategy<Value = Rule> {
             let runs = gaps.into_iter().map(|(gap, len, node)| {
                 let first = next + gap;
                 next = first + len;
-                Run {
+                NodeRun {
                     first,
                     len,
                     node: NodeId(node),

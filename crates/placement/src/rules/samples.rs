@@ -1,7 +1,7 @@
 //! The recogniser's input: a mapping grouped by object.
 
 use super::apply::object_page;
-use super::{Distribution, Rule, Run, Selector};
+use super::{Distribution, NodeRun, Rule, Selector};
 use crate::{Context, Mapping, ObjectPage};
 use nodewise_machine::NodeId;
 use nodewise_profile::{Object, ObjectId, ObjectKind};
@@ -157,14 +157,14 @@ impl Piece<'_> {
     /// The rule for this object alone, or for all that `selector` matches if one is given: the distribution, and runs
     /// for pages where the mapping differs.
     pub fn rule(&self, selector: Selector, distribution: Distribution, threads: &[NodeId]) -> Rule {
-        let mut runs: Vec<Run> = Vec::new();
+        let mut runs: Vec<NodeRun> = Vec::new();
         let mut joins = false; // whether the previous sample ended the last run
         for sample in &self.samples {
             let differs = sample.under(&distribution, threads) != sample.home;
             if differs {
                 match runs.last_mut().filter(|r| joins && r.node == sample.home) {
                     Some(run) => run.len = sample.first + sample.len - run.first,
-                    None => runs.push(Run {
+                    None => runs.push(NodeRun {
                         first: sample.first,
                         len: sample.len,
                         node: sample.home,

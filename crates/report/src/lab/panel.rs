@@ -4,7 +4,7 @@ use super::matrix::{Shares, short, tiny};
 use super::{Experiment, LabRun};
 use crate::markup::Text;
 use crate::text::clean;
-use crate::{count, pages, percent};
+use crate::{amount, count, pages, percent};
 use std::fmt::Write;
 
 /// Sizes and the colour scale, which all panels share.
@@ -128,7 +128,7 @@ impl Panel<'_> {
             "small",
             PAD,
             62.0,
-            &format!("{} accesses{}", count(self.shares.total), moved(self.run)),
+            &format!("{}{}", amount(self.shares.total, "access"), moved(self.run)),
         );
     }
 
@@ -164,9 +164,9 @@ impl Panel<'_> {
         let place = format!("x=\"{x:.1}\" y=\"{y:.1}\" width=\"{size:.1}\" height=\"{size:.1}\" rx=\"3\"");
         let _ = write!(
             svg,
-            "<g><title>node {reader} reads and writes memory of node {memory}: {} accesses, {}</title>\
+            "<g><title>node {reader} reads and writes memory of node {memory}: {}, {}</title>\
              <rect class=\"paper\" {place}/>",
-            count(self.shares.count(reader, memory)),
+            amount(self.shares.count(reader, memory), "access"),
             percent(share)
         );
         if shade > 0.0 {

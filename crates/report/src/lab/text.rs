@@ -61,9 +61,9 @@ impl Writer<'_> {
         if let Some(counts) = &run.accesses {
             let shares = Shares::of(counts);
             let head = format!(
-                "{}: {} accesses, per cent by node of the CPU (rows) and of the memory (columns)",
+                "{}: {}, per cent by node of the CPU (rows) and of the memory (columns)",
                 run.name(),
-                count(shares.total)
+                amount(shares.total, "access")
             );
             self.line(out, &head);
             out.push('\n');

@@ -2,7 +2,7 @@
 
 use super::clean;
 use crate::{Moves, count, percent};
-use nodewise_analysis::figures::{and_more, between, grouped};
+use nodewise_analysis::figures::{and_more, between, exact, grouped};
 use nodewise_profile::Migration;
 
 /// Largest number of node pairs, and of objects, that are named.
@@ -39,9 +39,8 @@ pub fn sentences(moves: &Moves) -> Vec<String> {
         all.push(match counted {
             0 => "The kernel's own balancing moved nothing.".to_owned(),
             n => format!(
-                "The kernel's own balancing moved {} {} by its own count.",
-                grouped(n),
-                if n == 1 { "page" } else { "pages" }
+                "The kernel's own balancing moved {} by its own count.",
+                exact(n, "page")
             ),
         });
     }
@@ -66,11 +65,9 @@ fn simulated(moves: &Moves, policy: &str) -> String {
     match moves.pages {
         0 => format!("Simulated under {policy} from first-touch: no page would move."),
         pages => format!(
-            "Simulated under {policy} from first-touch: {} {} of 4 KiB would move, in {} {}; nothing was moved in this run.",
-            grouped(pages),
-            if pages == 1 { "page" } else { "pages" },
-            grouped(moves.ours),
-            if moves.ours == 1 { "move" } else { "moves" },
+            "Simulated under {policy} from first-touch: {} of 4 KiB would move, in {}; nothing was moved in this run.",
+            exact(pages, "page"),
+            exact(moves.ours, "move"),
         ),
     }
 }
@@ -88,12 +85,10 @@ fn who(moves: &Moves) -> String {
     }
     let all = moves.ours + moves.kernel + moves.others;
     format!(
-        "Moved while it ran: {} ({} {} of 4 KiB, {} {} in all).",
+        "Moved while it ran: {} ({} of 4 KiB, {} in all).",
         by.join(", "),
-        grouped(moves.pages),
-        if moves.pages == 1 { "page" } else { "pages" },
-        grouped(all),
-        if all == 1 { "move" } else { "moves" },
+        exact(moves.pages, "page"),
+        exact(all, "move"),
     )
 }
 
@@ -112,7 +107,8 @@ fn busiest(moves: &Moves) -> String {
     let shown: Vec<_> = shown
         .map(|(n, from, to)| format!("{from}→{to} {}", count(*n)))
         .collect();
-    format!("Most from node to node: {}", shown.join(", "))
+    let more = and_more(pairs.len() - shown.len(), "pair", "--json");
+    format!("Most from node to node: {}{more}", shown.join(", "))
 }
 
 fn objects(moves: &Moves) -> String {

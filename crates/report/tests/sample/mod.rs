@@ -226,7 +226,7 @@ fn balance(profile: &mut Profile) {
         by: "out-w:threshold=2".into(),
         to_count: 24.0,
         home_count: None,
-        against: 2.5,
+        count_threshold: 2.5,
     };
     let mut moves: Vec<Migration> = (4..16)
         .map(|b| moved(1 + b as u32 % 3, grid, b * 128, (0, b as u16 / 4)))
@@ -236,7 +236,7 @@ fn balance(profile: &mut Profile) {
     moves.push(Migration {
         by: Migration::KERNEL.into(),
         to_count: 0.0,
-        against: 0.0,
+        count_threshold: 0.0,
         ..moved(6, table, 0, (0, 2))
     });
     moves.sort_by_key(|m| m.time_ns);

@@ -180,7 +180,7 @@ fn migration() -> impl Strategy<Value = Migration> {
         counts,
     )
         .prop_map(
-            |(time_ns, page, len, object, from, by, (to_count, home_count, against))| Migration {
+            |(time_ns, page, len, object, from, by, (to_count, home_count, count_threshold))| Migration {
                 time_ns,
                 slice: SliceId(0),
                 page: PageNumber(page),
@@ -191,7 +191,7 @@ fn migration() -> impl Strategy<Value = Migration> {
                 by,
                 to_count: f64::from(to_count) / 8.0,
                 home_count: home_count.map(f64::from),
-                against: f64::from(against) / 3.0,
+                count_threshold: f64::from(count_threshold) / 3.0,
             },
         )
 }

@@ -363,7 +363,7 @@ fn moves_that_cannot_have_happened_are_refused() {
         |m| m.page = PageNumber(u64::MAX),
         |m| m.to = m.from,
         |m| m.to = u16::MAX,
-        |m| m.against = f64::NAN,
+        |m| m.count_threshold = f64::NAN,
         |m| m.by.clear(),
     ];
     let write = |spoil: fn(&mut Migration)| {

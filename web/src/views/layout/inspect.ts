@@ -3,7 +3,7 @@
 import { runAt } from "../../paint/bands";
 import { NO_ACCESS, OTHER_THREADS } from "../../paint/cells";
 import { Tally } from "../../paint/reach";
-import { andMore, count, pages as range, percent } from "../../format";
+import { andMore, count, noun, pages as range, percent } from "../../format";
 import { columnAt } from "./overlay";
 import type { Scene } from "./scene";
 
@@ -100,7 +100,7 @@ function address(begin: string, page: number | undefined, pageSize: number): str
 
 /** The figures in one line, for screen readers and for the status line below the picture. */
 export function statusLine(seen: Seen, scene: Scene, unit: string): string {
-  const where = `${seen.name}${andMore(seen.more, "object", "zoom in")}, ${seen.end - seen.first === 1 ? "page" : "pages"} ${seen.within}`;
+  const where = `${seen.name}${andMore(seen.more, "object", "zoom in")}, ${noun(seen.end - seen.first, "page")} ${seen.within}`;
   const of = unit === "samples" ? " of samples" : "";
   const homes = seen.homes.map((home) => `${home.policy}: ${lives(home)}, ${percent(home.local)}${of} local`).join("; ");
   if (seen.row >= 0) {

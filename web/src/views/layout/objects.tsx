@@ -1,6 +1,7 @@
 // Panel beside the picture while no page is under the cursor: links to the objects.
 
 import type { Report, Strip } from "../../documents";
+import { andMore } from "../../format";
 import { update } from "../../state";
 import { Local } from "../../share";
 import { Value } from "../../value";
@@ -9,10 +10,8 @@ import { Value } from "../../value";
 const MAX_LISTED = 16;
 
 export function Objects({ report, strip }: { report: Report; strip: Strip }) {
-  const shown = strip.objects
-    .filter((run) => run.object >= 0 && report.objects[run.object])
-    .sort((a, b) => a.object - b.object)
-    .slice(0, MAX_LISTED);
+  const all = strip.objects.filter((run) => run.object >= 0 && report.objects[run.object]).sort((a, b) => a.object - b.object);
+  const shown = all.slice(0, MAX_LISTED);
   if (shown.length === 0) return null;
   const go = (run: (typeof shown)[number]) =>
     update({ object: String(run.object), from: String(run.first), to: String(run.first + run.pages) });
@@ -46,6 +45,7 @@ export function Objects({ report, strip }: { report: Report; strip: Strip }) {
           ))}
         </tbody>
       </table>
+      {all.length > shown.length && <p class="muted">{andMore(all.length - shown.length, "object", "view Overview")}</p>}
     </section>
   );
 }

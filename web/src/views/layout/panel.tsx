@@ -1,11 +1,14 @@
 // Panel beside the picture: the pages under the cursor.
 
-import { andMore, count, percent, plural, whole } from "../../format";
+import { andMore, count, noun, percent, plural, whole } from "../../format";
 import { css, type Palette } from "../../palette";
 import { Term } from "../../tip";
 import type { Rows } from "../../paint/rows";
 import { Bars } from "./bars";
 import { lives, type Seen } from "./inspect";
+
+/** Largest number of threads that are named. */
+const MAX_THREADS_NAMED = 3;
 
 export interface PanelProps {
   seen: Seen | null;
@@ -34,7 +37,7 @@ export function Panel({ seen, rows, palette, unit }: PanelProps) {
         {seen.more > 0 && <small>{andMore(seen.more, "object", "zoom in")}</small>}
       </h4>
       <p class="where">
-        {n === 1 ? "page" : "pages"} <b>{seen.within}</b> of {whole(seen.of)}
+        {noun(n, "page")} <b>{seen.within}</b> of {whole(seen.of)}
         <code>{seen.address}</code>
       </p>
       <dl>
@@ -87,16 +90,22 @@ function Home({ home, used, unit, palette }: { home: Seen["homes"][number]; used
 }
 
 function busiest(seen: Seen): string {
-  const most = seen.listed.slice(0, 3).map(({ thread, accesses }) => `${thread} (${count(Math.round(accesses))})`);
-  if (most.length === 0) return "nobody";
-  const more = andMore(seen.listed.length - most.length, "thread", "view Threads");
-  return `${seen.listed.length === 1 ? "thread" : "threads"} ${most.join(", ")}${more || (seen.others > 0 ? " and others" : "")}`;
+  const most = seen.listed.slice(0, MAX_THREADS_NAMED);
+  if (most.length === 0) return "no thread";
+  const named = most.map(({ thread, accesses }) => `${thread} (${count(Math.round(accesses))})`);
+  const rest = seen.listed.slice(MAX_THREADS_NAMED);
+  // How many the others are is not known, only how often they access the pages.
+  const more =
+    seen.others > 0
+      ? ` and others (${count(Math.round(rest.reduce((sum, { accesses }) => sum + accesses, seen.others)))}; view Threads)`
+      : andMore(rest.length, "thread", "view Threads");
+  return `${noun(seen.listed.length, "thread")} ${named.join(", ")}${more}`;
 }
 
 function Shares({ seen, palette }: { seen: Seen; palette: Palette }) {
   return (
     <ul class="shares" aria-label="Accesses by node">
-      {seen.nodes.slice(0, 8).map(({ node, share }) => (
+      {seen.nodes.map(({ node, share }) => (
         <li key={node}>
           <span>node {node}</span>
           <svg viewBox="0 0 100 8" preserveAspectRatio="none" aria-hidden="true">

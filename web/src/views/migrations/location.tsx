@@ -4,7 +4,7 @@ import { useRef, useState } from "preact/hooks";
 import type { Moves } from "../../documents";
 import type { Row } from "../../export/csv";
 import { Figure } from "../../figure";
-import { pages, plural, shortened, whole } from "../../format";
+import { andMore, pages, plural, shortened, whole } from "../../format";
 import { useWidth } from "../../measured";
 import { NodeLegend, useNodeColours } from "./node";
 import { LEFT } from "./show";
@@ -16,6 +16,8 @@ const STRIP = 15;
 const OBJECT = 48;
 const RIGHT = 8;
 const SHOWN = 12;
+/** Largest number of objects shown on request. */
+const MOST_SHOWN = 200;
 
 const EXPLANATION =
   "Each pair of strips is an object, its pages in the order of addresses: above, the node where its moved pages lived before their first move; below, where they ended. Where the strip is blank, pages did not move. A column that stands for several pages has the colour of most of them.";
@@ -73,7 +75,7 @@ export function Location({ objects, nodes }: { objects: readonly Moved[]; nodes:
   const room = useRef<HTMLDivElement>(null);
   const width = useWidth(room);
   const [all, showAll] = useState(false);
-  const shown = all ? objects.slice(0, 200) : objects.slice(0, SHOWN);
+  const shown = all ? objects.slice(0, MOST_SHOWN) : objects.slice(0, SHOWN);
   return (
     <Figure id="location" title="Page location: first and last homes" what={EXPLANATION} rows={() => rows(objects)}>
       <div ref={room}>
@@ -95,6 +97,7 @@ export function Location({ objects, nodes }: { objects: readonly Moved[]; nodes:
             The other {plural(objects.length - shown.length, "object")}
           </button>
         )}
+        {objects.length > shown.length && all && <p class="muted">{andMore(objects.length - shown.length, "object", "the CSV")}</p>}
         <p class="muted">
           {whole(objects.reduce((n, o) => n + o.pages, 0))} pages moved, of {plural(objects.length, "object")}.
         </p>

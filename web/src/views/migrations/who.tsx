@@ -6,7 +6,7 @@ import uplot from "uplot";
 import type { Moves, Report } from "../../documents";
 import type { Row } from "../../export/csv";
 import { Figure } from "../../figure";
-import { count, seconds, whole } from "../../format";
+import { andMore, count, seconds, whole } from "../../format";
 import { Plot } from "../../plot";
 import { Value } from "../../value";
 import type { Filter } from "./moves";
@@ -87,6 +87,7 @@ export function Pairs({ report }: { report: Report }) {
           </tbody>
         </table>
       </div>
+      {moves.matrix.length > nodes.length && <p class="muted">{andMore(moves.matrix.length - nodes.length, "node", "the CSV")}</p>}
     </Figure>
   );
 }

@@ -3,7 +3,7 @@
 import { useState } from "preact/hooks";
 import { Copyable } from "../../copyable";
 import type { Division, ReportObject } from "../../documents";
-import { percent } from "../../format";
+import { andMore, percent } from "../../format";
 import { Prose } from "../../prose";
 import { update } from "../../state";
 
@@ -60,6 +60,13 @@ function Regions({ object }: { object: ReportObject }) {
         {object.patterns.slice(0, REGIONS).map((d, i) => (
           <Region key={i} division={d} />
         ))}
+        {object.patterns.length > REGIONS && (
+          <tr>
+            <td class="muted" colSpan={7}>
+              {andMore(object.patterns.length - REGIONS, "region", "nodewise report --json")}
+            </td>
+          </tr>
+        )}
       </tbody>
     </table>
   );

@@ -2,7 +2,7 @@
 
 import { FIRST_TOUCH } from "../../chosen";
 import type { Report } from "../../documents";
-import { bytes as amount } from "../../format";
+import { bytes as amount, plural } from "../../format";
 import { Exclusivity, Local, rangeAt } from "../../share";
 import { Tile } from "../../tile";
 import { Value } from "../../value";
@@ -88,8 +88,8 @@ export function Tiles({ report }: { report: Report }) {
         of="wall"
         note={
           <>
-            <Value pointer="/program/threads" of={report} as="whole" text={(n) => `${n} thread${n === 1 ? "" : "s"}`} />
-            {host.cpus > 0 && threads > host.cpus ? ` on ${host.cpus} CPU${host.cpus === 1 ? "" : "s"}` : ""}
+            <Value pointer="/program/threads" of={report} as="whole" text={(n) => plural(n, "thread")} />
+            {host.cpus > 0 && threads > host.cpus ? ` on ${plural(host.cpus, "CPU")}` : ""}
             {exact ? ", counters included" : ", while pages were sampled"}
           </>
         }

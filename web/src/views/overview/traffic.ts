@@ -1,7 +1,7 @@
 // The load that a policy puts on nodes and links, in figures and in words.
 
 import type { Machine, Report } from "../../documents";
-import { bandwidth, bytes, count, percent } from "../../format";
+import { bandwidth, bytes, count, percent, plural } from "../../format";
 
 export type Placed = Machine["policies"][number];
 
@@ -40,7 +40,7 @@ export function nodeWords(report: Report, placed: Placed, node: number): string 
   const share = localShare(t);
   const facts = report.machine.nodes[node];
   return [
-    `node ${node}${facts ? `: ${facts.cpus} CPU${facts.cpus === 1 ? "" : "s"}, ${bytes(facts.memory)}, ${bandwidth(facts.bandwidth)}` : ""}`,
+    `node ${node}${facts ? `: ${plural(facts.cpus, "CPU")}, ${bytes(facts.memory)}, ${bandwidth(facts.bandwidth)}` : ""}`,
     share === null ? `its CPUs make no ${what}` : `its CPUs make ${count(t.made)} ${what}, ${percent(share)} of these local`,
     `its memory serves ${count(t.served)} ${what}${t.busy === null ? "" : `, ${percent(t.busy)} of its bandwidth`}`,
   ].join("\n");

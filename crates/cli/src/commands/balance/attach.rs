@@ -10,19 +10,21 @@ use nodewise_live::{Session, Target};
 use std::time::Duration;
 
 pub fn run(arguments: &Arguments, target: &Target) -> anyhow::Result<Outcome> {
-    privileges::set_niceness(super::WHILE_ATTACHING);
+    let own_niceness = privileges::niceness();
+    privileges::set_niceness(super::UNTIL_HELD);
     settings::check_files(arguments)?;
     let topology = settings::topology(arguments)?;
+    settings::check_policy(arguments, &topology)?;
     if topology.single() {
         bail!("one memory node here: there is nothing to balance; `nodewise lab` has machines with more");
     }
     let signals =
         Signals::block(&[SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2]).context("cannot wait for signals")?;
-    let options = settings::options(arguments);
+    let mut options = settings::options(arguments);
+    options.niceness_while_held = Some(own_niceness);
     let mut session = Session::new(&options, target, topology, None).map_err(super::named)?;
     super::subscribe(&mut session, arguments, &options, target)?;
     decline_balancing();
-    privileges::set_niceness(super::NICENESS);
     let lasting = matches!(target, Target::Group(folder) if folder.exists());
     loop {
         match signals.wait(Duration::ZERO).map(|s| s.number) {
@@ -30,6 +32,9 @@ pub fn run(arguments: &Arguments, target: &Target) -> anyhow::Result<Outcome> {
             Some(SIGUSR2) => session.resume(),
             Some(_) => break,
             None => session.turn(),
+        }
+        if !session.holds_threads() {
+            privileges::set_niceness(super::NICENESS);
         }
         let group_is_gone = matches!(target, Target::Group(folder) if !folder.exists());
         if (session.processes().is_empty() && !lasting) || group_is_gone {

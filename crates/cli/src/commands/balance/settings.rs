@@ -9,6 +9,7 @@ use nodewise_enforce::Binding;
 use nodewise_linux::Host;
 use nodewise_live::{Options, Target, ThreadMoves, Topology};
 use nodewise_observe::faults::Sensor;
+use nodewise_placement::migration_policy;
 
 /// What decides about threads, as written.
 #[derive(Clone, Copy, ValueEnum)]
@@ -59,6 +60,7 @@ pub fn target(arguments: &Arguments) -> anyhow::Result<Target> {
 #[derive(Clone, Copy, ValueEnum)]
 pub enum SamplingMethod {
     Auto,
+    #[value(alias = "faults")]
     HintFaults,
     Userfaultfd,
 }
@@ -71,6 +73,12 @@ impl From<SamplingMethod> for Sensor {
             SamplingMethod::Userfaultfd => Self::Userfaultfd,
         }
     }
+}
+
+/// Refuses a policy that does not exist, also where one node leaves nothing to decide.
+pub fn check_policy(arguments: &Arguments, topology: &Topology) -> anyhow::Result<()> {
+    migration_policy(&options(arguments).policy, &topology.machine)?;
+    Ok(())
 }
 
 /// Options of the live loop.
@@ -93,6 +101,7 @@ pub fn options(arguments: &Arguments) -> Options {
         // Under AsymSched a binding says where threads begin; otherwise it is there to stay.
         bound: arguments.bind != Binding::None && move_threads == ThreadMoves::Asym,
         restore: arguments.restore,
+        niceness_while_held: None,
     }
 }
 

@@ -4,9 +4,9 @@ use crate::output::{self, say};
 use nodewise_linux::Host;
 use nodewise_linux::maps::Area;
 use nodewise_live::{Decided, Event, Run, Subscriber, ThreadsMoved};
-use nodewise_machine::format_bytes;
 use nodewise_observe::faults::Watch;
 use nodewise_profile::{BASE_PAGE_SHIFT, PageNumber};
+use nodewise_report::{bytes, plural};
 use std::collections::HashMap;
 use std::time::Duration;
 
@@ -41,11 +41,11 @@ impl Terminal {
         let verb = if decided.dry { "would move" } else { "moved" };
         if !self.verbose {
             let pages: u64 = runs.iter().map(|r| r.pages).sum();
-            let bytes = format_bytes(bytes(pages, shift));
             say!(
-                "{seconds:.1} s: {verb} {} ({bytes}) in {}",
-                nodewise_report::plural(pages as usize, "page"),
-                nodewise_report::plural(runs.len(), "run")
+                "{seconds:.1} s: {verb} {} ({}) in {}",
+                plural(pages as usize, "page"),
+                size(pages, shift),
+                plural(runs.len(), "run")
             );
             return;
         }
@@ -72,8 +72,8 @@ fn tell_threads(at: Duration, moved: &ThreadsMoved) {
     );
 }
 
-fn bytes(pages: u64, page_shift: u32) -> u64 {
-    pages << (BASE_PAGE_SHIFT + page_shift)
+fn size(pages: u64, page_shift: u32) -> String {
+    bytes(pages << (BASE_PAGE_SHIFT + page_shift))
 }
 
 /// Describes a moved run: `7f12a000 (mapping 7f120000, 64 MiB) 512 KiB, node 0 to 1: 9 samples to 2, needed more than
@@ -86,11 +86,11 @@ fn line(run: &Run<'_>, name: &str, page_shift: u32) -> String {
     format!(
         "{:x} ({name}) {}, node {} to {}: {:.0} samples to {home}, needed more than {:.1}",
         each.page.virtual_number() << BASE_PAGE_SHIFT,
-        format_bytes(bytes(run.pages, page_shift)),
+        size(run.pages, page_shift),
         each.from.0,
         each.to.0,
         reason.to_count,
-        reason.against,
+        reason.count_threshold,
     )
 }
 
@@ -117,11 +117,7 @@ impl Names {
 fn name(area: &Area) -> String {
     let file = area.name.rsplit('/').next().unwrap_or_default();
     match file.trim_matches(['[', ']']) {
-        "" => format!(
-            "mapping {:x}, {}",
-            area.start,
-            format_bytes(area.end - area.start)
-        ),
+        "" => format!("mapping {:x}, {}", area.start, bytes(area.end - area.start)),
         named => named.to_owned(),
     }
 }
@@ -142,6 +138,6 @@ mod tests {
         };
         assert_eq!(super::name(&area("[heap]")), "heap");
         assert_eq!(super::name(&area("/lib/libm.so.6")), "libm.so.6");
-        assert!(super::name(&area("")).starts_with("mapping 1000, 8"));
+        assert!(super::name(&area("")).starts_with("mapping 1000, 8 KiB"));
     }
 }

@@ -1,9 +1,8 @@
 //! Text output of `check`.
 
 use crate::output::Screen;
-use nodewise_analysis::figures::plural;
 use nodewise_diagnose::process::{Assessment, Check, Placed};
-use nodewise_report::{bytes, table};
+use nodewise_report::{and_more, bytes, plural, table, whole_percent};
 use std::fmt::Write;
 
 /// Everything on one process.
@@ -26,6 +25,9 @@ pub fn one(check: &Check, screen: Screen) -> String {
     if process.score < check.threshold && !process.ranges.is_empty() {
         out.push_str("\n  what fills the overfull nodes\n");
         out.push_str(&indented(&table("rrll", process.ranges.iter().map(range))));
+        let whole = format!("/proc/{}/numa_maps", process.pid);
+        let more = and_more(process.ranges_left_out, "range", &whole);
+        out.push_str(&indented(more.trim_start()));
     }
     if process.score < check.threshold {
         let _ = writeln!(
@@ -63,6 +65,10 @@ pub fn several(check: &Check, screen: Screen) -> String {
         let rows = check.processes.iter().map(|process| row(process, check, screen));
         out.push_str(&table("rrrrll", std::iter::once(header).chain(rows)));
     }
+    if check.left_out > 0 {
+        let more = and_more(check.left_out, "process", "--pid N");
+        let _ = writeln!(out, "{}", more.trim_start());
+    }
     if check.unreadable > 0 {
         let _ = writeln!(
             out,
@@ -89,13 +95,9 @@ fn row(process: &Assessment, check: &Check, screen: Screen) -> [String; 6] {
     ]
 }
 
-fn percent(share: f64) -> String {
-    format!("{:.0} %", share * 100.0)
-}
-
 fn graded(score: f64, threshold: f64, screen: Screen) -> String {
     let colour = if score < threshold { 31 } else { 32 };
-    screen.paint(colour, &percent(score))
+    screen.paint(colour, &whole_percent(score))
 }
 
 fn nodes(process: &Assessment, check: &Check) -> String {
@@ -106,8 +108,8 @@ fn nodes(process: &Assessment, check: &Check) -> String {
         let has_cpus = !check.machine.nodes[n].cpus.is_empty();
         [
             id.to_string(),
-            percent(process.cpu_share[n]),
-            percent(memory[n]),
+            whole_percent(process.cpu_share[n]),
+            whole_percent(memory[n]),
             bytes(process.memory[n]),
             if has_cpus { "" } else { "no CPUs" }.to_owned(),
         ]
@@ -128,7 +130,7 @@ fn spread(held: &[u64]) -> String {
         _ => {
             let parts = on
                 .iter()
-                .map(|(n, b)| format!("{n} ({})", percent(*b as f64 / total as f64)));
+                .map(|(n, b)| format!("{n} ({})", whole_percent(*b as f64 / total as f64)));
             format!("nodes {}", parts.collect::<Vec<_>>().join(", "))
         }
     }
@@ -145,13 +147,13 @@ fn how(process: &Assessment, check: &Check) -> String {
          It is no share of accesses: which bytes are used, and by which thread, is not known without a recording. \
          Were every byte used alike, no more than that could be local; did every thread use every page alike too, {} \
          would be, at {:.0} ns on average ({} latencies). Page balance {}.",
-        percent(process.expected_locality),
+        whole_percent(process.expected_locality),
         process.mean_latency_ns,
         if check.machine.name == "this" {
             "estimated".to_owned()
         } else {
             format!("{}'s", check.machine.name)
         },
-        percent(process.page_balance)
+        whole_percent(process.page_balance)
     )
 }

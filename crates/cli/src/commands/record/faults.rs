@@ -7,6 +7,7 @@ use nodewise_enforce::Holder;
 use nodewise_linux::{Host, clock, companion};
 use nodewise_observe::faults::{Options, PeriodicTask, SETS_ASIDE, Sensor, Target, record};
 use nodewise_observe::{Error, ErrorKind, Slicing, host_meta};
+use nodewise_report::amount;
 use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
@@ -56,7 +57,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
         if std::mem::take(&mut untold) {
             bar.suspend(|| say!("{SETS_ASIDE}"));
         }
-        show(&bar, p.samples, "samples", p.slices);
+        show(&bar, &amount(p.samples, "sample"), p.slices);
     });
     bar.finish_and_clear();
     let recorded = recorded.map_err(named)?;

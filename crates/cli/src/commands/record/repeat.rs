@@ -5,7 +5,7 @@ use indicatif::ProgressBar;
 use nodewise_analysis::Roles;
 use nodewise_observe::{Options, Recorded};
 use nodewise_profile::Profile;
-use nodewise_report::roles_sentence;
+use nodewise_report::{amount, roles_sentence};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -82,7 +82,10 @@ fn record_beside(
     };
     let recorded = nodewise_observe::record(
         options,
-        |p| show(bar, p.accesses, &format!("accesses, repetition {run}"), p.slices),
+        |p| {
+            let seen = format!("{}, repetition {run}", amount(p.accesses, "access"));
+            show(bar, &seen, p.slices);
+        },
         |_| (),
     );
     match recorded {

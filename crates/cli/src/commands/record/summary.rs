@@ -3,7 +3,7 @@
 use crate::output::{command_line, say};
 use nodewise_observe::{Emulator, PlainRun, Recorded};
 use nodewise_profile::{Meta, ObjectKind, Observer, Profile, Thread};
-use nodewise_report::{noun, percent};
+use nodewise_report::{amount, count, pages, percent, plural, seconds, whole_percent};
 use std::path::Path;
 use std::time::Duration;
 
@@ -27,12 +27,12 @@ pub fn recorded(folder: &Path, recorded: &Recorded, emulator: Option<&Emulator>,
         return;
     }
     say!(
-        "{} accesses by {} to {} of {}, in {}{}",
-        short(recorded.accesses as f64),
-        count(Thread::count(&profile.threads), "thread"),
-        count(pages(profile), "page"),
-        count(placeable(profile), "object"),
-        count(profile.slices.len(), "slice"),
+        "{} by {} to {} of {}, in {}{}",
+        amount(recorded.accesses, "access"),
+        plural(Thread::count(&profile.threads), "thread"),
+        pages(touched_pages(profile)),
+        plural(placeable(profile), "object"),
+        plural(profile.slices.len(), "slice"),
         if recorded.processes > 1 {
             format!(", {} processes", recorded.processes)
         } else {
@@ -55,8 +55,8 @@ pub fn recorded(folder: &Path, recorded: &Recorded, emulator: Option<&Emulator>,
     }
     if recorded.dropped > 0 {
         say!(
-            "{} accesses in signal handlers were not counted",
-            short(recorded.dropped as f64)
+            "not counted: {} in signal handlers",
+            amount(recorded.dropped, "access")
         );
     }
     if !recorded.uncounted.is_empty() {
@@ -87,12 +87,12 @@ fn cut_short(profile: &Profile) {
 pub fn sampled(folder: &Path, recorded: &nodewise_observe::faults::Recorded, minimum: u32) {
     let (profile, figures) = (&recorded.profile, &recorded.figures);
     say!(
-        "{} of pages by {}, {} first touches and {} copies apart, in {}{}",
-        count(figures.hints as usize, "sample"),
-        count(Thread::count(&profile.threads), "thread"),
-        short(figures.firsts as f64),
-        short(figures.copies as f64),
-        count(profile.slices.len(), "slice"),
+        "{} of pages by {}, {} and {} apart, in {}{}",
+        amount(figures.hints, "sample"),
+        plural(Thread::count(&profile.threads), "thread"),
+        amount(figures.firsts, "first touch"),
+        amount(figures.copies, "copy"),
+        plural(profile.slices.len(), "slice"),
         match recorded.processes {
             0 | 1 => String::new(),
             several => format!(", {several} processes"),
@@ -100,41 +100,38 @@ pub fn sampled(folder: &Path, recorded: &nodewise_observe::faults::Recorded, min
     );
     say!(
         "samples say who uses a page, not how often; a page is judged from {} on; {}",
-        count(minimum as usize, "sample"),
+        plural(minimum as usize, "sample"),
         match figures.writes {
             true => "reads and writes are told apart",
             false => "reads and writes are not told apart (root, with tracefs mounted, would)",
         }
     );
     say!(
-        "it took {} of the program's CPU time ({}{:.2} us a sample; one fault of {} was reported at the end), {} lost",
+        "it took {} of the program's CPU time ({}{} a sample; one fault of {} was reported at the end), {} lost",
         percent(figures.cost),
         match recorded.reading {
             little if little < Duration::from_millis(10) => String::new(),
             reading => format!(
-                "and {:.2} s of CPU time for reading symbols, once; ",
-                reading.as_secs_f64()
+                "and {} of CPU time for reading symbols, once; ",
+                seconds(reading.as_secs_f64())
             ),
         },
-        figures.sample_ns / 1e3,
+        seconds(figures.sample_ns / 1e9),
         figures.period,
-        short(figures.lost as f64),
+        count(figures.lost),
     );
     if let Some(aside) = figures.aside {
         say!("{aside}");
     }
     match figures.kernel_moved {
         Some(0) => {}
-        Some(pages) => say!(
-            "meanwhile the kernel moved {} by itself",
-            count(pages as usize, "page")
-        ),
+        Some(moved) => say!("meanwhile the kernel moved {} by itself", pages(moved)),
         None => say!("what the kernel moved meanwhile, it does not say"),
     }
     if figures.missed_threads > 0 {
         say!(
             "{} not watched, for want of descriptors; ulimit -n 65536",
-            count(figures.missed_threads, "thread")
+            plural(figures.missed_threads, "thread")
         );
     }
     if figures.hints == 0 {
@@ -165,8 +162,8 @@ pub fn recovered(folder: &Path, recovered: &nodewise_observe::Recovered) {
     let profile = &recovered.profile;
     say!(
         "recovered {} by {}",
-        count(pages(profile), "page"),
-        count(Thread::count(&profile.threads), "thread")
+        pages(touched_pages(profile)),
+        plural(Thread::count(&profile.threads), "thread")
     );
     if let Some(why) = &recovered.unread {
         say!(
@@ -177,15 +174,6 @@ pub fn recovered(folder: &Path, recovered: &nodewise_observe::Recovered) {
     where_and_next(folder);
 }
 
-/// A number with a unit prefix: `1.2 M` for 1234567.
-pub fn short(number: f64) -> String {
-    let units = [(1e12, " T"), (1e9, " G"), (1e6, " M"), (1e3, " k")];
-    match units.into_iter().find(|u| number >= u.0) {
-        Some((size, unit)) => format!("{:.1}{unit}", number / size),
-        None => format!("{number:.0}"),
-    }
-}
-
 fn where_and_next(folder: &Path) {
     let next = command_line("nodewise report", folder);
     say!("profile in {}; next: {next}", folder.display());
@@ -194,13 +182,13 @@ fn where_and_next(folder: &Path) {
 /// The run time, and how much of it is known to be our cost.
 fn time(recorded: &Recorded) -> String {
     let took = format!(
-        "the recorded run took {:.2} s",
-        recorded.profile.meta.wall_ns as f64 / 1e9
+        "the recorded run took {}",
+        seconds(recorded.profile.meta.wall_ns as f64 / 1e9)
     );
     match recorded.profile.meta.coverage.counting_share() {
         Some(share) => format!(
-            "{took}; {:.0} % of its CPU time in user mode went into counting",
-            share * 100.0
+            "{took}; {} of its CPU time in user mode went into counting",
+            whole_percent(share)
         ),
         None => took,
     }
@@ -216,14 +204,14 @@ fn compared(plain: &PlainRun, recorded: &Recorded) -> String {
     let busy = cpu as f64 * (1.0 - meta.coverage.waiting);
     match meta.plain_cpu_ns {
         Some(plain) if busy > 0.0 && meta.observer == Observer::Instrument => format!(
-            "the plain build took {:.2} s of CPU time: recording slowed the program {:.2} times",
-            plain as f64 / 1e9,
+            "the plain build took {} of CPU time: recording slowed the program {:.2} times",
+            seconds(plain as f64 / 1e9),
             busy / plain as f64
         ),
-        Some(plain) => format!("the plain build took {:.2} s of CPU time", plain as f64 / 1e9),
+        Some(plain) => format!("the plain build took {} of CPU time", seconds(plain as f64 / 1e9)),
         None if recorded.sampled => format!(
-            "the time of the plain build is not used: {:.0} ms are too short to compare",
-            plain.wall_ns as f64 / 1e6
+            "the time of the plain build is not used: {} are too short to compare",
+            seconds(plain.wall_ns as f64 / 1e9)
         ),
         None => "the time of the plain build is not used: CPU time cannot be sampled here".to_owned(),
     }
@@ -236,23 +224,19 @@ fn coverage(meta: &Meta, sampled: bool) -> String {
     }
     if coverage.share().is_none() {
         return format!(
-            "coverage unknown: the run was too short to sample ({:.0} ms of its own code)",
-            coverage.own_samples()
+            "coverage unknown: the run was too short to sample ({} of its own code)",
+            seconds(coverage.own_samples() / 1e3)
         );
     }
     nodewise_report::text::coverage(&nodewise_report::recorded_coverage(meta))
 }
 
-fn pages(profile: &Profile) -> usize {
-    profile.first_touches.iter().map(|t| t.len as usize).sum()
+fn touched_pages(profile: &Profile) -> u64 {
+    profile.first_touches.iter().map(|t| u64::from(t.len)).sum()
 }
 
 /// Number of objects that a placement can apply to.
 fn placeable(profile: &Profile) -> usize {
     let placeable = |k: ObjectKind| !k.is_private() && k != ObjectKind::Unknown;
     profile.objects.iter().filter(|o| placeable(o.kind)).count()
-}
-
-fn count(number: usize, what: &str) -> String {
-    format!("{} {}", short(number as f64), noun(number, what))
 }

@@ -79,13 +79,14 @@ fn achieved_lines(plan: &Plan, achieved: &Achieved) -> Vec<String> {
     }
     if achieved.threads_bound > 0 {
         lines.push(format!(
-            "{} threads bound ({})",
-            achieved.threads_bound, plan.threads.name
+            "{} bound ({})",
+            plural(achieved.threads_bound as usize, "thread"),
+            plan.threads.name
         ));
     } else if plan.environment.iter().any(|(k, _)| k == "OMP_PLACES") {
         lines.push(format!(
-            "OpenMP is told to bind {} threads ({}), if the program uses it",
-            plan.threads.cpus.len(),
+            "OpenMP is told to bind {} ({}), if the program uses it",
+            plural(plan.threads.cpus.len(), "thread"),
             plan.threads.name
         ));
     }
@@ -147,7 +148,7 @@ fn miscounted(plan: &Plan, achieved: &Achieved) -> Option<String> {
 }
 
 fn pages(count: u64) -> String {
-    format!("{count} page{}", if count == 1 { "" } else { "s" })
+    plural(count as usize, "page")
 }
 
 fn objects(count: u64) -> String {

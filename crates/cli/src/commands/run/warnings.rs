@@ -2,6 +2,7 @@
 
 use super::label::label;
 use nodewise_enforce::{Achieved, Plan, RuleFound};
+use nodewise_report::whole_percent;
 
 /// Warns if the program is an instrumented build, which is slow.
 pub fn instrumented(plan: &Plan) -> Option<String> {
@@ -29,7 +30,7 @@ pub fn matched_rules_summary(plan: &Plan) -> String {
 /// One warning for each rule that matched nothing in the program, or no object while it ran.
 pub fn unplaced(plan: &Plan, achieved: Option<&Achieved>) -> Vec<String> {
     let pages: u64 = plan.rules.iter().map(|r| r.pages).sum();
-    let share = |r: &RuleFound| 100.0 * r.pages as f64 / pages.max(1) as f64;
+    let share = |r: &RuleFound| whole_percent(r.pages as f64 / pages.max(1) as f64);
     let placed = achieved.filter(|a| a.processes > 0);
     let mut lines = Vec::new();
     for (i, rule) in plan.rules.iter().enumerate() {
@@ -43,7 +44,7 @@ pub fn unplaced(plan: &Plan, achieved: Option<&Achieved>) -> Vec<String> {
             None => continue,
         };
         lines.push(format!(
-            "warning: unmatched rule: {} ({:.0} % of the map's pages): {why}",
+            "warning: unmatched rule: {} ({} of the map's pages): {why}",
             label(rule),
             share(rule)
         ));

@@ -2,7 +2,7 @@
 
 use anyhow::Context;
 use nodewise_machine::{Channels, Flow, LinkId, Machine};
-use nodewise_report::{gigabytes, table};
+use nodewise_report::{gigabytes, table, whole_percent};
 use serde::Serialize;
 
 /// Max-min fair rates of flows on a machine; the keys are documented in `docs/machines.md`.
@@ -101,7 +101,7 @@ impl Together {
             [
                 format!("{}>{}", group(&link.from), group(&link.to)),
                 format!("{} of {}", gigabytes(link.load), gigabytes(link.bandwidth)),
-                format!("{:.0} %", 100.0 * link.load / link.bandwidth),
+                whole_percent(link.load / link.bandwidth),
             ]
         });
         out.push_str(&table("lrr", links));

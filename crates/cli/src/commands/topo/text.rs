@@ -3,7 +3,7 @@
 use super::graph;
 use crate::output::Screen;
 use nodewise_machine::{Machine, NodeId, Source, format_list};
-use nodewise_report::{bytes, gigabytes, matrix_line, plural, table};
+use nodewise_report::{and_more, bytes, gigabytes, matrix_line, plural, table};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
@@ -128,6 +128,10 @@ fn latency_classes(machine: &Machine) -> String {
     let mut out = "\nlatency, ns\n".to_owned();
     for (latency, pairs) in classes.iter().take(MAX_COLUMNS) {
         let _ = writeln!(out, "{latency:>7}  {}", plural(*pairs, "pair"));
+    }
+    let left = classes.len().saturating_sub(MAX_COLUMNS);
+    if left > 0 {
+        let _ = writeln!(out, "{:>7} {}", "", and_more(left, "latency", "--json"));
     }
     out
 }

@@ -1,6 +1,6 @@
 //! Text output of `tune`.
 
-use nodewise_report::{plural, table};
+use nodewise_report::{plural, table, whole_percent};
 use nodewise_tune::{Conclusion, Findings, NotScored, median};
 use std::fmt::Write;
 
@@ -74,8 +74,8 @@ fn score(findings: &Findings) -> String {
             .filter(|c| c.prediction_held == Some(true));
         let _ = write!(
             text,
-            "; speed-ups {:.0} % off (median), {} of {} within range",
-            median(&errors) * 100.0,
+            "; speed-ups {} off (median), {} of {} within range",
+            whole_percent(median(&errors)),
             held.count(),
             errors.len()
         );

@@ -1,6 +1,6 @@
 //! Text output of `validate`.
 
-use nodewise_report::{bytes, plural, table};
+use nodewise_report::{bytes, plural, table, whole_percent};
 use nodewise_tune::NotScored;
 use nodewise_validate::{Document, ErrorSize, Point, ProgramResult, Summary, Validation};
 use std::fmt::Write;
@@ -132,12 +132,9 @@ fn errors(summary: &Summary) -> String {
     let mut out = String::new();
     let mut line = |what: &str, size: Option<ErrorSize>| {
         if let Some(e) = size {
-            let (median, p90) = (100.0 * e.median, 100.0 * e.p90);
+            let (median, p90) = (whole_percent(e.median), whole_percent(e.p90));
             let points = plural(e.points, "point");
-            let _ = writeln!(
-                out,
-                "{what}: median {median:.0} %, 90th percentile {p90:.0} %, of {points}"
-            );
+            let _ = writeln!(out, "{what}: median {median}, 90th percentile {p90}, of {points}");
         }
     };
     line("Error of predictions from recordings alone", Some(summary.error));

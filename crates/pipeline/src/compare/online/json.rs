@@ -1,6 +1,6 @@
 //! JSON output of `simulate --move-threads`; its keys are documented in `docs/model.md` and stable.
 
-use super::{About, Online};
+use super::{Online, ProgramDescription};
 use nodewise_simulation::online::{Outcome, ProgramOutcome};
 use nodewise_simulation::{Places, Spread};
 use serde::Serialize;
@@ -82,12 +82,12 @@ fn numbers(places: &Places) -> Vec<Vec<u32>> {
 
 impl<'a> OnMachine<'a> {
     pub fn new(done: &'a Online) -> Self {
-        let program = |(at, about): (usize, &'a About)| ProgramJson {
-            profile: &about.profile,
-            program: &about.program,
-            threads: &about.threads.sizes,
-            nodes: about.threads.count(),
-            resident_bytes: about.resident_bytes,
+        let program = |(at, description): (usize, &'a ProgramDescription)| ProgramJson {
+            profile: &description.profile,
+            program: &description.program,
+            threads: &description.threads.sizes,
+            nodes: description.threads.count(),
+            resident_bytes: description.resident_bytes,
             repeated: done.repeated[at],
             fixed: ExtremesJson::new(&done.fixed, &done.placements, at),
             pages: ExtremesJson::new(&done.pages, &done.from, at),

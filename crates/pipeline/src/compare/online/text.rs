@@ -4,9 +4,12 @@ use super::Online;
 use crate::compare::nodes::{faster, list};
 use crate::compare::table::{Row, significant};
 use nodewise_machine::NodeId;
-use nodewise_report::{percent, plural, table};
+use nodewise_report::{and_more, percent, plural, table};
 use nodewise_simulation::Spread;
 use nodewise_simulation::online::Outcome;
+
+/// Largest number of final placements that are shown.
+const MAX_ENDS_SHOWN: usize = 5;
 
 pub fn write(done: &Online) -> String {
     let mut out = format!(
@@ -85,8 +88,9 @@ fn ends(done: &Online) -> String {
     found.sort_by_key(|f| std::cmp::Reverse(f.0));
     let shown: Vec<String> = found
         .iter()
-        .take(5)
+        .take(MAX_ENDS_SHOWN)
         .map(|(n, text)| format!("{text} ({n})"))
         .collect();
-    format!("Threads end on: {}\n", shown.join(", "))
+    let more = and_more(found.len() - shown.len(), "placement", "--json");
+    format!("Threads end on: {}{more}\n", shown.join(", "))
 }

@@ -1,8 +1,8 @@
 //! JSON output of `simulate DIR DIR …`; its keys are documented in `docs/model.md` and stable.
 
-use super::{About, Dynamic, Policy, Together};
+use super::{Dynamic, Policy, ProgramDescription, Together};
 use crate::compare::nodes::DYNAMIC;
-use nodewise_simulation::{Afterwards, Places, ProgramPrediction, Spread};
+use nodewise_simulation::{AfterEnd, Places, ProgramPrediction, Spread};
 use serde::Serialize;
 
 #[derive(Serialize)]
@@ -89,11 +89,11 @@ impl<'a> OnMachine<'a> {
             title: &done.machine.title,
             estimate: true,
             page_size: done.page_size,
-            repeat: done.afterwards == Afterwards::Again,
+            repeat: done.after_end == AfterEnd::Repeat,
             programs: done.programs.iter().map(program).collect(),
-            placements: done.apart.possible,
-            predicted: done.apart.all.len(),
-            complete: done.apart.complete(),
+            placements: done.placements.possible,
+            predicted: done.placements.all.len(),
+            complete: done.placements.complete(),
             slices_together: done.slices_together,
             policies: done.policies.iter().map(|p| policy(done, p)).collect(),
             dynamic_migration: done.dynamic.as_ref().map(|d| dynamic(done.programs.len(), d)),
@@ -101,14 +101,14 @@ impl<'a> OnMachine<'a> {
     }
 }
 
-fn program(about: &About) -> ProgramJson<'_> {
+fn program(description: &ProgramDescription) -> ProgramJson<'_> {
     ProgramJson {
-        profile: &about.profile,
-        program: &about.program,
-        threads: &about.threads.sizes,
-        nodes: about.threads.count(),
-        resident_bytes: about.resident_bytes,
-        remote_per_second: about.remote_per_second,
+        profile: &description.profile,
+        program: &description.program,
+        threads: &description.threads.sizes,
+        nodes: description.threads.count(),
+        resident_bytes: description.resident_bytes,
+        remote_per_second: description.remote_per_second,
     }
 }
 
@@ -123,7 +123,7 @@ fn policy<'a>(done: &Together, policy: &'a Policy) -> PolicyJson<'a> {
     let at = |at: usize| {
         let each = |f: fn(&ProgramPrediction) -> f64| policy.outcomes[at].iter().map(f).collect();
         At {
-            nodes: numbers(&done.apart.all[at]),
+            nodes: numbers(&done.placements.all[at]),
             speed: policy.speed[at],
             seconds: each(|o| o.seconds),
             latency_ns: each(|o| o.latency_ns),
@@ -142,7 +142,7 @@ fn own(done: &Together, policy: &Policy, program: usize) -> Own {
     let (seconds, latency) = (policy.seconds(program), policy.latency_ns(program));
     let spread = Spread::of(&seconds);
     let at = |at: usize| OwnAt {
-        nodes: numbers(&done.apart.all[at]),
+        nodes: numbers(&done.placements.all[at]),
         seconds: seconds[at],
         latency_ns: latency[at],
     };

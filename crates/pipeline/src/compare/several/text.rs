@@ -4,7 +4,7 @@ use super::{Dynamic, Policy, Together};
 use crate::compare::nodes::{DYNAMIC, difference, faster, header, list};
 use crate::compare::table::{Row, significant};
 use nodewise_report::table;
-use nodewise_simulation::{Afterwards, Places, Spread};
+use nodewise_simulation::{AfterEnd, Places, Spread};
 use std::fmt::Write;
 
 pub fn write(done: &Together) -> String {
@@ -45,12 +45,12 @@ fn heading(done: &Together) -> String {
         .iter()
         .map(|p| p.threads.count().to_string())
         .collect();
-    let predicted = match done.apart.complete() {
-        true => format!("all {} placements of them predicted", done.apart.all.len()),
+    let predicted = match done.placements.complete() {
+        true => format!("all {} placements of them predicted", done.placements.all.len()),
         false => format!(
             "{} of {:.0} placements of them predicted",
-            done.apart.all.len(),
-            done.apart.possible
+            done.placements.all.len(),
+            done.placements.possible
         ),
     };
     format!(
@@ -62,12 +62,12 @@ fn heading(done: &Together) -> String {
 }
 
 fn row(done: &Together, policy: &Policy, program: usize) -> Row {
-    let about = &done.programs[program];
+    let description = &done.programs[program];
     let (seconds, latency) = (policy.seconds(program), policy.latency_ns(program));
     let (times, latencies) = (Spread::of(&seconds), Spread::of(&latency));
     vec![
-        about.program.clone(),
-        about.threads.of.len().to_string(),
+        description.program.clone(),
+        description.threads.of.len().to_string(),
         significant(times.mean),
         faster(times.mean, times.least.1),
         faster(times.mean, times.most.1),
@@ -83,7 +83,7 @@ fn row(done: &Together, policy: &Policy, program: usize) -> Row {
 fn together(done: &Together, policy: &Policy, at: usize) -> String {
     format!(
         "{} ({})",
-        nodes(&done.apart.all[at]),
+        nodes(&done.placements.all[at]),
         faster(policy.speed[at], 1.0)
     )
 }
@@ -102,7 +102,7 @@ fn only_pages_move(done: &Together, dynamic: &Dynamic) -> String {
         "deviation",
         "on the nodes of the highest bandwidth",
     ];
-    let row = |(at, about): (usize, &super::About)| {
+    let row = |(at, description): (usize, &super::ProgramDescription)| {
         let spread = Spread::of(&dynamic.seconds(at));
         let shown = [
             spread.mean,
@@ -111,7 +111,7 @@ fn only_pages_move(done: &Together, dynamic: &Dynamic) -> String {
             spread.deviation,
             dynamic.by_bandwidth[at].seconds,
         ];
-        std::iter::once(about.program.clone())
+        std::iter::once(description.program.clone())
             .chain(shown.map(significant))
             .collect::<Row>()
     };
@@ -127,9 +127,9 @@ fn only_pages_move(done: &Together, dynamic: &Dynamic) -> String {
 }
 
 fn notes(done: &Together) -> String {
-    let afterwards = match done.afterwards {
-        Afterwards::Gone => "who has ended leaves the links to the others (--restart: begins again)",
-        Afterwards::Again => {
+    let after_end = match done.after_end {
+        AfterEnd::Leave => "who has ended leaves the links to the others (--restart: begins again)",
+        AfterEnd::Repeat => {
             "who has ended begins again until all have ended once; seconds are of the first run"
         }
     };
@@ -140,6 +140,6 @@ fn notes(done: &Together) -> String {
     format!(
         "Estimates. Seconds and latency (of a line from memory) are means over placements; best and worst are each \
          program's own,\nagainst the mean; together: where the geometric mean of all is best.\n\
-         All begin at the same time; {afterwards}.\n{coarse}"
+         All begin at the same time; {after_end}.\n{coarse}"
     )
 }

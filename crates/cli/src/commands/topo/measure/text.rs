@@ -5,8 +5,7 @@ use crate::output::Screen;
 use nodewise_machine::inference::{BottleneckKind, Estimate, Survey};
 use nodewise_machine::{Flow, NodeId, format_list};
 use nodewise_observe::hardware::Matrix;
-use nodewise_report::and_more;
-use nodewise_report::table;
+use nodewise_report::{and_more, bytes, table, whole_percent};
 use std::fmt::Write;
 
 /// Largest number of bottlenecks shown; JSON has all.
@@ -22,11 +21,12 @@ impl MeasuredMachine {
             self.kernel,
             measured.took.as_secs_f64()
         );
-        let most = measured.memory.iter().max().copied().unwrap_or(0) >> 20;
+        let most = measured.memory.iter().max().copied().unwrap_or(0);
         let _ = writeln!(
             out,
-            "up to {most} MiB a node, {:.0} % of it on huge pages",
-            100.0 * measured.huge
+            "up to {} a node, {} of it on huge pages",
+            bytes(most),
+            whole_percent(measured.huge)
         );
         for (title, matrix, unit) in [
             ("latency, ns (row reads column)", &measured.latency_ns, 1.0),
@@ -53,8 +53,8 @@ impl MeasuredMachine {
         if left < pairs {
             let _ = write!(
                 out,
-                " (losses under {:.0} % are not seen)",
-                100.0 * survey.unseen()
+                " (losses under {} are not seen)",
+                whole_percent(survey.unseen())
             );
         }
         out.push_str(&self.unknown(survey));
