@@ -13,6 +13,7 @@ from judge.verdict import (
     HOLDS,
     INPUT,
     KINDS,
+    OTHER,
     RIVAL,
     UNABLE,
     UNTESTED,
@@ -36,9 +37,11 @@ class Check:
 
     `figures(data)` gives the numbers that are judged, by name, of one repeat's `data` (whatever the reproduction makes it);
     `holds(figures)` is the criterion. What stands in is by name: each makes of a repeat's data what it would be had something
-    else been in the place of the policy that is judged: one that never moves (`dead`), another of the paper's policies
-    (`rivals`), or, as for rows without a policy, an input without the property that is claimed (`inputs`). A row has both a dead
-    policy and a rival, or says in `lacks`, by kind, why there can be none; `remark` is on those that pass by definition.
+    else been in the place of the policy that is judged: one that never moves (`dead`), what the row compares the policy with
+    (`rivals`; rule 3: "one equal to its rival"), or, as for rows without a policy, an input without the property that is claimed
+    (`inputs`). A row has both a dead policy and a rival, or says in `lacks`, by kind, why there can be none; `remark` is on those
+    that pass by definition. `others` are further policies of the paper: where they pass, what the row says is not of this policy
+    alone, which is shown and turns no verdict.
 
     `closed`: why the paper leaves nothing open that the row depends on; else it has ranges. `part`: what of the criterion
     cannot be judged. Such a row can fail, but not hold: the best that is said of it is that it is undecided."""
@@ -54,6 +57,7 @@ class Check:
     remark: str = ""
     closed: str = ""
     part: str = ""
+    others: dict = field(default_factory=dict)
 
     def __post_init__(self):
         for kind in (DEAD, RIVAL):
@@ -61,7 +65,7 @@ class Check:
                 raise ValueError(f"{self.id} has no {kind} as a stand-in, and does not say why")
 
     def stand_ins(self, kind):
-        return {DEAD: self.dead, RIVAL: self.rivals, INPUT: self.inputs}[kind]
+        return {DEAD: self.dead, RIVAL: self.rivals, INPUT: self.inputs, OTHER: self.others}[kind]
 
 
 @dataclass(frozen=True)
@@ -91,7 +95,7 @@ def judge(check, repeats, *, size, basis, ranges=(), differs="", reason="", test
     each = [check.figures(data) for data in repeats]
     held = sum(bool(check.holds(figures)) for figures in each)
     stand_ins = [StandIn(name, in_the_middle(check, [check.figures(replace(data)) for data in repeats]), kind)
-                 for kind in KINDS for name, replace in check.stand_ins(kind).items()]
+                 for kind in (*KINDS, OTHER) for name, replace in check.stand_ins(kind).items()]
     verdict = word(in_the_middle(check, each), held, len(each), stand_ins, check.part)
     ranges = [Assumed(r.name, r.source, held_by_value(check, r), min(map(len, r.data.values()))) for r in ranges]
     tested = [outcome(check, test) for test in tests] if verdict in (FAILS, FLIPS) else []
@@ -136,7 +140,7 @@ def word(middle, held, repeats, stand_ins, part=""):
     # One that fails is able to.
     if not middle:
         return FAILS
-    if any(s.passes for s in stand_ins):
+    if any(s.passes for s in stand_ins if s.kind != OTHER):
         return UNABLE
     return HOLDS if often(held, repeats) and not part else FLIPS
 

@@ -6,7 +6,7 @@ from tables import markdown as table
 
 from judge import inputs, verdict
 from judge.criteria import CRITERIA
-from judge.verdict import FAILS, FLIPS, HOLDS, UNABLE, UNTESTED, shown
+from judge.verdict import FAILS, FLIPS, HOLDS, OTHER, UNABLE, UNTESTED, shown
 
 PAGE = verdict.ROOT / "docs/findings.md"
 WORDS = (HOLDS, FLIPS, FAILS, UNABLE, UNTESTED)
@@ -96,14 +96,18 @@ def notes(verdicts):
 def stand_ins(verdicts):
     rows = []
     for i, one in verdicts.items():
-        rows += [[i, s.kind or "–", s.name, passed(one) if s.passes else "fails, as it must"] for s in one.stand_ins]
+        rows += [[i, s.kind or "–", s.name, outcome(s, one)] for s in one.stand_ins]
         rows += [[i, kind, "none", why] for kind, why in one.lacks.items()]
         rows += [[i, "–", "–", one.remark]] if one.remark else []
     return table(["row", "kind", "in the policy's place", "the criterion"], rows) if rows else ""
 
 
-def passed(one):
-    """What it means that a stand-in passes."""
+def outcome(stand_in, one):
+    """What it means that a stand-in passes, or does not."""
+    if stand_in.kind == OTHER:
+        return "passes too: the row is not of this policy alone" if stand_in.passes else "fails"
+    if not stand_in.passes:
+        return "fails, as it must"
     return "passes: the row cannot fail" if one.verdict == UNABLE else "passes: the row could not fail, if it held"
 
 

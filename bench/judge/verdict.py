@@ -12,6 +12,7 @@ RECORDED = ROOT / "bench/verdicts"
 HOLDS, FAILS, FLIPS, UNTESTED, UNABLE = "holds", "does not hold", "undecided", "untested", "cannot fail"
 # What stands in for a policy: one that never moves, another one of the paper's, or an input without the property that is claimed.
 DEAD, RIVAL, INPUT = KINDS = ("dead policy", "rival", "without the property")
+OTHER = "another policy"  # whether it passes is shown, and turns no verdict
 
 
 @dataclass(frozen=True)
@@ -29,7 +30,7 @@ class StandIn:
 
     name: str
     passes: bool
-    kind: str = ""  # one of KINDS; of a verdict from before they were told apart, none
+    kind: str = ""  # one of KINDS, or OTHER; of a verdict from before they were told apart, none
 
 
 @dataclass(frozen=True)

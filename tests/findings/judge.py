@@ -91,6 +91,10 @@ def stand_ins():
     check(refused(dead={}, lacks={RIVAL: "there is one"}), "of the kind that is missing")
     found = made(data(1.1), row(inputs={"one without": lambda _: {"gain": 1.0}})).stand_ins
     check([one.kind for one in found] == list(verdict.KINDS), "a verdict says of which kind a stand-in is")
+    fast = {"one that is fast": lambda _: {"gain": 1.5}}
+    check(made(data(1.1), row(rivals=fast)).verdict == verdict.UNABLE, "a row that its rival passes cannot fail")
+    other = made(data(1.1), row(others=fast))
+    check(other.verdict == verdict.HOLDS and other.stand_ins[-1].passes, "another policy that passes is shown, and turns nothing")
 
 
 # Modules of each reproduction that have its rows; what they only need to run stands empty in the test's process.
