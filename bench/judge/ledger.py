@@ -68,6 +68,11 @@ def changed(size, rows=tuple(CRITERIA)):
     return [(i, old, new) for i, old, new in both if old not in (new, MISSING)]
 
 
+def judged(file):
+    """The commit whose run judged it."""
+    return json.loads(file.read_text(encoding="utf-8"))["commit"]
+
+
 def committed(file):
     """Whether a run's file is of a tree without further changes: else it could not be judged again."""
     commit = json.loads(file.read_text(encoding="utf-8")).get("commit", "")
@@ -92,7 +97,7 @@ def record(size, kept, rows=tuple(CRITERIA)):
 def note(new, size):
     """Appends changes to those that were recorded: their entries in CHANGELOG are used."""
     version, _ = unreleased()
-    each = changes() + [(version, size, *row, verdict.commit()) for row in new]
+    each = changes() + [(version, size, *row, judged(FRESH / size / f"{row[0]}.json")) for row in new]
     if new:
         with open(verdict.RECORDED / "changes.csv", "w", encoding="utf-8", newline="") as file:
             csv.writer(file, lineterminator="\n").writerows([HEADS, *each])
@@ -111,6 +116,8 @@ def record_outside():
 
 
 def begin(size, paper):
+    if paper == "outside":
+        (FRESH / "outside.json").unlink(missing_ok=True)
     for identifier in rows_of(paper):
         (FRESH / size / f"{identifier}.json").unlink(missing_ok=True)
 

@@ -24,8 +24,9 @@ How a row is judged:
 - ***holds***: the criterion holds for the median and for four of five repeats. ***undecided***: for the median, but not for four of five;
   or a part of the criterion cannot be judged, and the rest holds: the row says what ("judged in part"); ranges and tests are of the rest.
   ***does not hold***: not for the median. ***cannot fail***: it holds, but a policy that does nothing, or the rival in the policy's
-  place, passes as well, so the row counts for nothing. ***untested***: not possible on the machines that we have, or not yet
-  done; the row says which.
+  place, passes as well, so the row counts for nothing. The rival is what the row compares with; that other policies of the paper
+  pass too is [listed](#what-stood-in-for-the-policies), and turns no verdict. ***untested***: not possible on the machines that
+  we have, or not yet done; the row says which.
 - **Nightly** is the verdict of a smaller run, whose verdict files are in `bench/verdicts/fast`.
 - **Range**: what a paper leaves open (and what our model assumes) is run over its plausible range. The column has the share of
   the values for which the finding holds, as a verdict does: for the median and for four of five repeats. Where nothing is left open,

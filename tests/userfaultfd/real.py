@@ -60,24 +60,37 @@ def free_port():
 
 
 def redis(check, folder):
-    port, keys = free_port(), 50_000
-    ask = ["redis-cli", "-p", port]
-    with subprocess.Popen(["redis-server", "--port", str(port), "--save", "", "--dir", folder], stdout=subprocess.DEVNULL) as server:
-        check(until(lambda: run(*ask, "ping").stdout == "PONG\n"), "redis: it answers")
-        lines = "".join(f"SET own:{i} value-{i}-{'x' * (i % 300)}\n" for i in range(keys))
-        subprocess.run([str(word) for word in [*ask, "--pipe"]], input=lines, text=True, check=True, stdout=subprocess.DEVNULL)
-        load = subprocess.Popen(["redis-benchmark", "-p", str(port), "-n", "1000000000", "-r", "100000", "-t", "set,get,lpush,lpop,hset",
-                                 "-d", "200", "-q"], stdout=subprocess.DEVNULL)
-        saves = subprocess.Popen(["sh", "-c", f"while sleep 5; do redis-cli -p {port} bgsave; done"], stdout=subprocess.DEVNULL)
-        sampled(check, "redis", server, folder)
-        for helper in load, saves:
-            helper.kill()
-            helper.wait()
-        found = run(*ask, "--raw", "mget", *[f"own:{i}" for i in range(keys)]).stdout.splitlines()
-        wrong = sum(value != f"value-{i}-{'x' * (i % 300)}" for i, value in enumerate(found))
-        check(len(found) == keys and not wrong, f"redis: {keys} values are what they were, {wrong} of {len(found)} wrong")
-        run(*ask, "shutdown", "nosave")
-        check(server.wait(30) == 0, f"redis: it ends as usual: {server.returncode}")
+    port = free_port()
+    server = subprocess.Popen(["redis-server", "--port", str(port), "--save", "", "--dir", folder], stdout=subprocess.DEVNULL)
+    helpers = [server]
+    try:
+        serves(check, folder, server, port, helpers)
+    finally:
+        for process in reversed(helpers):
+            process.kill()
+            process.wait()
+
+
+def serves(check, folder, server, port, helpers):
+    """What it was given before is what it has after it was sampled under load, saving all the time. `helpers`: what is to be ended."""
+    ask, keys = ["redis-cli", "-p", port], 50_000
+    check(until(lambda: run(*ask, "ping").stdout == "PONG\n"), "redis: it answers")
+    lines = "".join(f"SET own:{i} value-{i}-{'x' * (i % 300)}\n" for i in range(keys))
+    subprocess.run([str(word) for word in [*ask, "--pipe"]], input=lines, text=True, check=True, stdout=subprocess.DEVNULL, timeout=60)
+    # Its tests come one after the other, again and again.
+    load = ["redis-benchmark", "-p", str(port), "-l", "-n", "20000", "-r", "100000", "-t", "set,get,lpush,lpop,hset", "-d", "200", "-q"]
+    saves = ["sh", "-c", f"while sleep 5; do redis-cli -p {port} bgsave; done"]
+    helpers += [subprocess.Popen(words, stdout=subprocess.DEVNULL) for words in (load, saves)]
+    sampled(check, "redis", server, folder)
+    while len(helpers) > 1:
+        helper = helpers.pop()
+        helper.kill()
+        helper.wait()
+    found = run(*ask, "--raw", "mget", *[f"own:{i}" for i in range(keys)], timeout=60).stdout.splitlines()
+    wrong = sum(value != f"value-{i}-{'x' * (i % 300)}" for i, value in enumerate(found))
+    check(len(found) == keys and not wrong, f"redis: {keys} values are what they were, {wrong} of {len(found)} wrong")
+    run(*ask, "shutdown", "nosave", timeout=60)
+    check(server.wait(30) == 0, f"redis: it ends as usual: {server.returncode}")
 
 
 def programs(check):

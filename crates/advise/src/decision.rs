@@ -72,7 +72,7 @@ pub(crate) fn verdict(
     }
     let worth = worth_it(simulation);
     if let Some(matched) = matched.filter(|m| worth.is_empty() && m.pays()) {
-        let doubt = doubt(simulation, Some(matched)).unwrap_or_default();
+        let doubt = doubt(simulation, "It", matched.by_scenario.iter().copied()).unwrap_or_default();
         return Verdict {
             gain: gain(matched.speedup),
             ..nothing(
@@ -95,13 +95,16 @@ pub(crate) fn verdict(
         &worth,
         (reasons(simulation, worst), report_options),
     );
+    let chosen = simulation.predictions.iter().find(|p| p.policy == placed.policy);
+    let speedups = chosen.into_iter().flat_map(|p| &p.by_scenario);
+    let doubt = doubt(simulation, "It", speedups.map(|cost| cost.speedup));
+    placed.sentence += &doubt.unwrap_or_default();
     if let Some(matched) = matched.filter(|m| m.pays() && m.beats(placed.gain)) {
         placed
             .sentence
             .truncate(placed.sentence.trim_end_matches('.').len());
         placed.sentence += &matching_sentence(objects, matched);
     }
-    placed.sentence += &doubt(simulation, None).unwrap_or_default();
     placed
 }
 

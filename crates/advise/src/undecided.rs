@@ -1,7 +1,7 @@
 //! Verdicts that depend on an uncertain quantity: another plausible value would reverse them. Instead of advice, the
 //! verdict says how to determine the quantity.
 
-use crate::gain::{ScenarioOutcome, scenario_outcomes, worth_it};
+use crate::gain::{MIN_GAIN, ScenarioOutcome, is_valid_in_other_runs, scenario_outcomes, worth_it};
 use crate::matched::Matched;
 use crate::next_command::{ReportOptions, in_words, options, plain_command};
 use crate::phrases::percent;
@@ -14,8 +14,8 @@ use nodewise_simulation::{Range, Simulation, Varied};
 pub(crate) struct Undecided {
     /// Gain of the best placement, or of matching loops to their data, over all scenarios.
     gain: Range,
-    /// Whether loops can be matched to their data.
-    matching: bool,
+    /// Whether it turns on matching loops to their data, and not on placements.
+    by_matching: bool,
     /// The quantities whose values would reverse the advice.
     by: Vec<Varied>,
 }
@@ -43,8 +43,12 @@ impl Undecided {
             typical.gain,
             all().fold(0.0, f64::max),
         );
-        let matching = matched.is_some();
-        (!by.is_empty()).then_some(Self { gain, matching, by })
+        let by_matching = matched.is_some() && Self::of(simulation, None).is_none();
+        (!by.is_empty()).then_some(Self {
+            gain,
+            by_matching,
+            by,
+        })
     }
 
     /// Whether timing the plain program would decide.
@@ -63,8 +67,8 @@ impl Undecided {
         let sentence = format!(
             "Undecided: on {} {} gains between {} and {}; that depends on {}.",
             context.machine.name,
-            match self.matching {
-                true => "the best placement, or matching the loops to their data,",
+            match self.by_matching {
+                true => "matching the loops to their data, as below,",
                 false => "the best placement",
             },
             percent(self.gain.min),
@@ -82,6 +86,10 @@ impl Undecided {
                     report_options,
                     simulation.calibration.measured_cost,
                 )),
+            ),
+            _ if self.by_matching => (
+                None,
+                Some("change one of the loops as below, and time the program before and after".to_owned()),
             ),
             Some(program) => (None, Some(in_words(&program, &shell_line(&tune)))),
             None => (Some(shell_line(&tune)), None),
@@ -119,7 +127,9 @@ fn time_it(context: &Context<'_>, report_options: &ReportOptions, timed: bool) -
 /// The quantities of the scenarios in which what is best in the typical scenario loses: a placement, or matched loops.
 fn losing(simulation: &Simulation, matched: Option<&Matched>) -> Vec<Varied> {
     let ranked = simulation.ranked();
-    let placement = ranked.iter().find(|p| !p.policy.starts_with("random"));
+    let placement = ranked
+        .iter()
+        .find(|p| is_valid_in_other_runs(p) && !p.policy.starts_with("random"));
     let placement = placement.map(|p| p.by_scenario.iter().map(|cost| cost.speedup).collect());
     let matched = matched.map(|m| m.by_scenario.clone());
     let best: Option<Vec<f64>> = [placement, matched]
@@ -131,20 +141,24 @@ fn losing(simulation: &Simulation, matched: Option<&Matched>) -> Vec<Varied> {
     losing.map(|(_, scenario)| scenario.varied).collect()
 }
 
-/// A sentence for a verdict that recommends a change: another plausible value of some quantity would leave next to
-/// nothing of its gain, without a loss. `None` if no value would.
-pub(crate) fn doubt(simulation: &Simulation, matched: Option<&Matched>) -> Option<String> {
-    let outcomes = scenario_outcomes(simulation, matched.map(|m| &*m.by_scenario));
-    let mut idle: Vec<Varied> = outcomes
-        .iter()
-        .filter(|o| !o.recommends_change)
-        .map(|o| o.varied)
+/// A sentence for a verdict that recommends a change, of which `what` names the kind and `speedups` are by scenario:
+/// another plausible value of some quantity would leave next to nothing of its gain, without a loss. `None` if no value
+/// would.
+pub(crate) fn doubt(
+    simulation: &Simulation,
+    what: &str,
+    speedups: impl Iterator<Item = f64>,
+) -> Option<String> {
+    let scenarios = speedups.zip(&simulation.scenarios);
+    let mut idle: Vec<Varied> = scenarios
+        .filter(|(speedup, _)| speedup - 1.0 < MIN_GAIN)
+        .map(|(_, scenario)| scenario.varied)
         .collect();
     idle.dedup();
     let why: Vec<String> = idle.iter().map(|v| because(*v, simulation)).collect();
     let sentence = || {
         format!(
-            " It may gain next to nothing, without a loss; that depends on {}. Measure before and after.",
+            " {what} may gain next to nothing, without a loss; that depends on {}. Measure before and after.",
             why.join(", and on ")
         )
     };

@@ -33,7 +33,6 @@ mod roles;
 mod sampled;
 mod sharing;
 mod slices;
-mod sweep;
 mod timeline;
 mod usage;
 mod visitor;

@@ -119,8 +119,9 @@ pub fn shared_counters(profile: &Profile) -> Vec<SharedCounter> {
 struct PartShare {
     /// The thread's number in the other run.
     by: u32,
-    /// The part that the thread is matched with, which determines its node if threads are bound by data.
-    matched: u32,
+    /// The part that the thread is matched with, which determines its node if threads are bound by data; `None` if it is
+    /// matched with none, as where the other run has more threads than there are parts.
+    matched: Option<u32>,
     /// The thread's share of the accesses to the part.
     share: f64,
 }
@@ -254,10 +255,10 @@ impl Roles {
         }
         for &(part, by, accesses) in cells {
             let accesses = accesses as f64;
-            let own = matched.get(&by).copied().unwrap_or(by);
+            let own = matched.get(&by).copied();
             self.in_parts += accesses;
             self.by_number += if part == by { accesses } else { 0.0 };
-            self.by_data += if part == own { accesses } else { 0.0 };
+            self.by_data += if own == Some(part) { accesses } else { 0.0 };
             self.part_threads.entry((run, part)).or_default().push(PartShare {
                 by,
                 matched: own,
@@ -280,7 +281,7 @@ impl Roles {
         counts: impl Fn(&PageView<'_>) -> bool,
     ) -> Expected {
         let touches = first_touches(profile, histogram);
-        let by = |on: fn(&PartShare) -> u32, anywhere: bool| {
+        let by = |on: fn(&PartShare) -> Option<u32>, anywhere: bool| {
             let mut places = PartNodes::new(self, profile, affinity, (on, anywhere));
             let (mut sum, mut local) = (0.0, 0.0);
             for page in histogram.iter().filter(|page| counts(page)) {
@@ -298,7 +299,7 @@ impl Roles {
             if sum > 0.0 { local / sum } else { 1.0 }
         };
         Expected {
-            by_number: by(|p| p.by, true),
+            by_number: by(|p| Some(p.by), true),
             by_data: by(|p| p.matched, self.assignment == Assignment::Dynamic),
         }
     }
@@ -360,7 +361,7 @@ impl PartNodes {
         roles: &Roles,
         profile: &Profile,
         affinity: &Affinity,
-        (on, anywhere): (fn(&PartShare) -> u32, bool),
+        (on, anywhere): (fn(&PartShare) -> Option<u32>, bool),
     ) -> Self {
         let team = if anywhere {
             roles.team.clone()
@@ -372,9 +373,9 @@ impl PartNodes {
         for (&(run, part), part_threads) in &roles.part_threads {
             let shares = runs.entry(run).or_default().entry(part).or_default();
             for part_thread in part_threads {
-                match nodes.get(on(part_thread) as usize) {
+                match on(part_thread).and_then(|number| nodes.get(number as usize)) {
                     Some(node) => *shares.entry(*node).or_default() += part_thread.share,
-                    // The recorded run had fewer threads: this one may be on any node.
+                    // It has no part, or the recorded run had fewer threads: this one may be on any node.
                     None => {
                         for node in &nodes {
                             *shares.entry(*node).or_default() += part_thread.share / nodes.len() as f64;

@@ -125,6 +125,30 @@ fn a_thread_that_the_recorded_run_lacked_may_be_on_any_node() {
     assert_eq!((by_number, by_data), (0.875 + 0.125 / 4.0, 1.0));
 }
 
+/// Two threads share each part in the other run, and one of them has a number that a matched thread had.
+#[test]
+fn a_thread_without_a_part_is_not_taken_for_the_one_of_its_number() {
+    let (mut profile, histogram, _) = compared(&[parts(5, |t| t)]);
+    let more: Vec<TakenPart> = profile.taken.clone();
+    for (row, more) in profile.taken.iter_mut().zip(more) {
+        (row.by, row.accesses) = (THREADS + more.by, 6 * more.accesses);
+    }
+    let beside = profile.taken.clone();
+    profile.taken.extend(beside.iter().map(|row| TakenPart {
+        by: row.by - THREADS,
+        accesses: row.accesses / 2,
+        ..*row
+    }));
+    let roles = Roles::of(&profile).unwrap();
+    assert!((roles.by_data - 2.0 / 3.0).abs() < 1e-12, "{}", roles.by_data);
+    let found = expected(&(profile, histogram, roles));
+    assert!(
+        (found.by_data - (2.0 / 3.0 + 1.0 / 12.0)).abs() < 1e-12,
+        "{}",
+        found.by_data
+    );
+}
+
 #[test]
 fn work_by_chance_is_dynamic_and_a_quarter_of_it_is_local_on_four_nodes() {
     let found = compared(&[run(5, |_, _| 10)]);

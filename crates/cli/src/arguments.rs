@@ -1,6 +1,7 @@
 //! Parsers for values on the command line: one notation for each kind of value, in all commands.
 
 use clap::builder::{EnumValueParser, PossibleValue, TypedValueParser};
+use clap::error::ErrorKind;
 use clap::{Arg, Command, ValueEnum};
 use jiff::SignedDuration;
 use nodewise_machine::parse_bytes;
@@ -29,10 +30,20 @@ impl<T: ValueEnum + Clone + Send + Sync + 'static> TypedValueParser for OneOf<T>
             .iter()
             .flat_map(PossibleValue::get_name_and_aliases)
             .collect();
-        let full = value
-            .to_str()
-            .and_then(|text| nodewise_input::resolve(text, names.iter().copied()).ok());
-        self.0.parse_ref(command, arg, full.map_or(value, OsStr::new))
+        let text = value.to_str().unwrap_or_default();
+        match nodewise_input::resolve(text, names.iter().copied()) {
+            Ok(full) => self.0.parse_ref(command, arg, OsStr::new(full)),
+            Err(hint) => {
+                let of = arg.map_or_else(String::new, |arg| format!(" for '{arg}'"));
+                let known: Vec<&str> = values.iter().map(PossibleValue::get_name).collect();
+                let text = format!(
+                    "invalid value '{}'{of}{hint}; known are {}\n",
+                    value.display(),
+                    known.join(", ")
+                );
+                Err(clap::Error::raw(ErrorKind::InvalidValue, text).with_cmd(command))
+            }
+        }
     }
 
     fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
@@ -42,7 +53,7 @@ impl<T: ValueEnum + Clone + Send + Sync + 'static> TypedValueParser for OneOf<T>
 
 /// Where a slice of a recording ends: a time from 10 ms on, `accesses:N` or `region`.
 pub fn slicing(text: &str) -> Result<Slicing, String> {
-    if text == "region" {
+    if text.eq_ignore_ascii_case("region") {
         return Ok(Slicing::Region);
     }
     let slicing = match text.strip_prefix("accesses:") {
@@ -167,9 +178,9 @@ pub fn share_above_0(text: &str) -> Result<f64, String> {
 
 /// A share, or `none` for no limit, which is infinity.
 pub fn share_or_none(text: &str) -> Result<f64, String> {
-    match text {
-        "none" => Ok(f64::INFINITY),
-        _ => share(text).map_err(|e| format!("{e}, or `none`")),
+    match text.eq_ignore_ascii_case("none") {
+        true => Ok(f64::INFINITY),
+        false => share(text).map_err(|e| format!("{e}, or `none`")),
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::options::Options;
 use crate::threads::ThreadSummary;
 use crate::topology::Topology;
-use nodewise_analysis::figures::{bytes, percent, plural, seconds, whole_percent};
+use nodewise_analysis::figures::{bytes, percent, plural, seconds};
 use nodewise_analysis::{Interval, sampled_share};
 use nodewise_control::{Controller, HeldBack, Interval as Turn, Ledger, PageResult};
 use nodewise_enforce::{Held, Stalls};
@@ -91,6 +91,11 @@ pub struct Status {
     pub status: Option<u8>,
     /// Totals of thread migration, if it is on.
     pub threads: Option<ThreadSummary>,
+}
+
+/// A share that the user gave, as given: `5 %`, `0.5 %`.
+fn share(given: f64) -> String {
+    percent(given).replace(".0 %", " %")
 }
 
 /// `, at most 3.2 ms a call`
@@ -261,10 +266,10 @@ impl Status {
             local(self.last),
             if self.dry { "would have taken" } else { "took" },
             percent(self.budget_used()),
-            whole_percent(self.budget),
+            share(self.budget),
             longest_call(self.longest_call),
             percent(self.figures.cost),
-            whole_percent(self.observe),
+            share(self.observe),
         );
         if let Some(stalls) = self.stalls {
             out += &format!(

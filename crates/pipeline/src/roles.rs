@@ -2,7 +2,7 @@
 
 use anyhow::ensure;
 use nodewise_analysis::{Histogram, taken};
-use nodewise_profile::{Profile, TakenPart, Thread};
+use nodewise_profile::{Profile, Region, RegionKind, TakenPart, Thread};
 use nodewise_store::Reader;
 use std::path::{Path, PathBuf};
 
@@ -59,9 +59,11 @@ fn comparable(reader: &Reader, other: &Reader) -> anyhow::Result<()> {
 }
 
 /// Whether it is the program that starts more or fewer threads in one of two runs, as pools do that add a worker when
-/// there is work for it: the command lines are equal, and no thread is of an OpenMP team, whose size the environment
-/// sets.
+/// there is work for it: the command lines are equal, and there is no OpenMP, whose teams the environment sizes.
 fn chooses_threads_itself(one: &Profile, two: &Profile) -> bool {
-    let in_team = |p: &Profile| p.threads.iter().any(|t| t.openmp.is_some());
-    one.meta.command == two.meta.command && !in_team(one) && !in_team(two)
+    let of_openmp = |p: &Profile| {
+        let is_construct = |region: &Region| region.kind == RegionKind::OpenMp;
+        p.threads.iter().any(|t| t.openmp.is_some()) || p.regions.iter().any(is_construct)
+    };
+    one.meta.command == two.meta.command && !of_openmp(one) && !of_openmp(two)
 }

@@ -75,11 +75,11 @@ fn page_size(text: &str) -> Result<PageSize, String> {
 }
 
 fn roles(text: &str) -> Result<Roles, String> {
-    match text {
-        "auto" => Ok(Roles::Auto),
-        "number" => Ok(Roles::Number),
-        "data" => Ok(Roles::Data),
-        _ => Err(format!("`{text}`: known are auto, number, data")),
+    match nodewise_input::resolve(text, ["auto", "number", "data"].into_iter()) {
+        Ok("auto") => Ok(Roles::Auto),
+        Ok("number") => Ok(Roles::Number),
+        Ok(_) => Ok(Roles::Data),
+        Err(_) => Err(format!("`{text}`: known are auto, number, data")),
     }
 }
 

@@ -270,10 +270,10 @@ impl Limits {
 }
 
 fn traffic(text: &str) -> Result<Traffic, String> {
-    match text {
-        "lines" => Ok(Traffic::Lines),
-        "accesses" => Ok(Traffic::Accesses),
-        _ => Err("`lines` or `accesses`".into()),
+    match nodewise_input::resolve(text, ["lines", "accesses"].into_iter()) {
+        Ok("lines") => Ok(Traffic::Lines),
+        Ok(_) => Ok(Traffic::Accesses),
+        Err(_) => Err("`lines` or `accesses`".into()),
     }
 }
 

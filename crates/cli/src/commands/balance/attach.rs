@@ -27,14 +27,14 @@ pub fn run(arguments: &Arguments, target: &Target) -> anyhow::Result<Outcome> {
     decline_balancing();
     let lasting = matches!(target, Target::Group(folder) if folder.exists());
     loop {
+        if !session.holds_threads() {
+            privileges::set_niceness(super::NICENESS);
+        }
         match signals.wait(Duration::ZERO).map(|s| s.number) {
             Some(SIGUSR1) => session.pause(),
             Some(SIGUSR2) => session.resume(),
             Some(_) => break,
             None => session.turn(),
-        }
-        if !session.holds_threads() {
-            privileges::set_niceness(super::NICENESS);
         }
         let group_is_gone = matches!(target, Target::Group(folder) if !folder.exists());
         if (session.processes().is_empty() && !lasting) || group_is_gone {

@@ -8,6 +8,7 @@ use clap::ValueEnum;
 use nodewise_enforce::Binding;
 use nodewise_linux::Host;
 use nodewise_live::{Options, Target, ThreadMoves, Topology};
+use nodewise_machine::Machine;
 use nodewise_observe::faults::Sensor;
 use nodewise_placement::migration_policy;
 
@@ -75,9 +76,14 @@ impl From<SamplingMethod> for Sensor {
     }
 }
 
-/// Refuses a policy that does not exist, also where one node leaves nothing to decide.
+/// Refuses a policy that does not exist. Where one node leaves nothing to decide, policies whose parameters depend on
+/// other nodes could not be made: there the machine is one with several.
 pub fn check_policy(arguments: &Arguments, topology: &Topology) -> anyhow::Result<()> {
-    migration_policy(&options(arguments).policy, &topology.machine)?;
+    let policy = options(arguments).policy;
+    match topology.single() {
+        true => migration_policy(&policy, &Machine::named("machine-a")?)?,
+        false => migration_policy(&policy, &topology.machine)?,
+    };
     Ok(())
 }
 
