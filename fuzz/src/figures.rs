@@ -2,7 +2,7 @@
 
 use crate::folder::own;
 use libfuzzer_sys::arbitrary::{Result, Unstructured};
-use nodewise_advise::{ReportOptions, Matched, advise};
+use nodewise_advise::{Matched, ReportOptions, advise};
 use nodewise_analysis::{Histogram, Samples, Timeline, Usage, first_touch_nodes, read};
 use nodewise_machine::Machine;
 use nodewise_page::{Documents, FilmBuilder, Placement, SessionDocuments, View};

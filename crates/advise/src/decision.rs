@@ -72,7 +72,7 @@ pub(crate) fn verdict(
     }
     let worth = worth_it(simulation);
     if let Some(matched) = matched.filter(|m| worth.is_empty() && m.pays()) {
-        let doubt = doubt(simulation, "It", matched.by_scenario.iter().copied()).unwrap_or_default();
+        let doubt = doubt(simulation, matched.by_scenario.iter().copied()).unwrap_or_default();
         return Verdict {
             gain: gain(matched.speedup),
             ..nothing(
@@ -95,10 +95,6 @@ pub(crate) fn verdict(
         &worth,
         (reasons(simulation, worst), report_options),
     );
-    let chosen = simulation.predictions.iter().find(|p| p.policy == placed.policy);
-    let speedups = chosen.into_iter().flat_map(|p| &p.by_scenario);
-    let doubt = doubt(simulation, "It", speedups.map(|cost| cost.speedup));
-    placed.sentence += &doubt.unwrap_or_default();
     if let Some(matched) = matched.filter(|m| m.pays() && m.beats(placed.gain)) {
         placed
             .sentence
@@ -175,11 +171,13 @@ fn recommendation(
         ),
     };
     let compared = simulation.predictions[1..].iter().any(|p| stock(p).is_some());
+    let speedups = chosen.by_scenario.iter().map(|cost| cost.speedup);
     Verdict {
         outcome,
         policy: chosen.policy.clone(),
         gain: gain(chosen.speedup),
-        sentence: placement_sentence((outcome, compared), chosen, best, &simulation.machine),
+        sentence: placement_sentence((outcome, compared), chosen, best, &simulation.machine)
+            + &doubt(simulation, speedups).unwrap_or_default(),
         next,
         then,
         reasons,

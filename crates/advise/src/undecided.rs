@@ -43,10 +43,9 @@ impl Undecided {
             typical.gain,
             all().fold(0.0, f64::max),
         );
-        let by_matching = matched.is_some() && Self::of(simulation, None).is_none();
-        (!by.is_empty()).then_some(Self {
+        (!by.is_empty()).then(|| Self {
             gain,
-            by_matching,
+            by_matching: matched.is_some() && Self::of(simulation, None).is_none(),
             by,
         })
     }
@@ -141,14 +140,10 @@ fn losing(simulation: &Simulation, matched: Option<&Matched>) -> Vec<Varied> {
     losing.map(|(_, scenario)| scenario.varied).collect()
 }
 
-/// A sentence for a verdict that recommends a change, of which `what` names the kind and `speedups` are by scenario:
+/// A sentence for a verdict that recommends a change with these speed-ups, by scenario:
 /// another plausible value of some quantity would leave next to nothing of its gain, without a loss. `None` if no value
 /// would.
-pub(crate) fn doubt(
-    simulation: &Simulation,
-    what: &str,
-    speedups: impl Iterator<Item = f64>,
-) -> Option<String> {
+pub(crate) fn doubt(simulation: &Simulation, speedups: impl Iterator<Item = f64>) -> Option<String> {
     let scenarios = speedups.zip(&simulation.scenarios);
     let mut idle: Vec<Varied> = scenarios
         .filter(|(speedup, _)| speedup - 1.0 < MIN_GAIN)
@@ -158,7 +153,7 @@ pub(crate) fn doubt(
     let why: Vec<String> = idle.iter().map(|v| because(*v, simulation)).collect();
     let sentence = || {
         format!(
-            " {what} may gain next to nothing, without a loss; that depends on {}. Measure before and after.",
+            " It may gain next to nothing, without a loss; that depends on {}. Measure before and after.",
             why.join(", and on ")
         )
     };

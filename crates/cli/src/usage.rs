@@ -20,8 +20,7 @@ pub fn subcommand<'a>(command: &'a Command, words: &[OsString]) -> Option<&'a Co
 }
 
 /// The words, with the command that `help` is asked of in full: clap takes no shortened one there.
-pub fn with_full_help(command: &Command, words: Vec<OsString>) -> Vec<OsString> {
-    let mut words = words;
+pub fn with_full_help(command: &Command, mut words: Vec<OsString>) -> Vec<OsString> {
     if words.get(1).is_some_and(|word| word == "help") {
         let asked = subcommand(command, &words[1..]).map(|s| s.get_name().into());
         if let (Some(word), Some(asked)) = (words.get_mut(2), asked) {

@@ -92,7 +92,7 @@ impl Analysed {
                 .clone()
                 .or_else(|| selected.profile().meta.plain_program.as_ref().map(PathBuf::from))
                 .map(|p| typed(&p)),
-            map: unused_map(),
+            map: unused_map("app"),
         };
         let advice = advise(
             &context,
@@ -238,11 +238,12 @@ fn with_baseline(selected: &Selected, mut mappings: Vec<Mapping>) -> Vec<Mapping
     mappings
 }
 
-/// A name for a map in the current folder that no file has: `app.map`, `app-2.map` …
-fn unused_map() -> String {
+/// A name for a map in the current folder that no file has: `STEM.map`, `STEM-2.map` …
+#[must_use]
+pub fn unused_map(stem: &str) -> String {
     let numbered = |n: u32| match n {
-        1 => "app.map".to_owned(),
-        _ => format!("app-{n}.map"),
+        1 => format!("{stem}.map"),
+        _ => format!("{stem}-{n}.map"),
     };
     let unused = (1..)
         .map(numbered)

@@ -20,7 +20,7 @@ mod passes;
 mod roles;
 mod selection;
 
-pub use analysed::Analysed;
+pub use analysed::{Analysed, unused_map};
 pub use asym::{ASYM, Asym};
 pub use followed::{Followed, Look, PAUSE, pause_after};
 pub use roles::compared;

@@ -83,12 +83,7 @@ impl Setting<'_> {
             program.to_string_lossy(),
             policy.chars().map(plain).collect::<String>()
         );
-        let numbered = |n: u32| match n {
-            1 => format!("{stem}.map").into(),
-            _ => PathBuf::from(format!("{stem}-{n}.map")),
-        };
-        let free = (1..).map(numbered).find(|file| file.symlink_metadata().is_err());
-        free.unwrap_or_else(|| numbered(1))
+        nodewise_pipeline::unused_map(&stem).into()
     }
 }
 
