@@ -48,6 +48,23 @@ impl Policy {
         }
     }
 
+    /// Applies the policy to a range of this process's addresses, of whole pages: to pages that are allocated there from
+    /// now on.
+    ///
+    /// # Errors
+    /// As [`Policy::apply`].
+    pub(crate) fn apply_to(&self, address: u64, bytes: usize) -> io::Result<()> {
+        let (mode, mask) = self.mode();
+        let (words, bits) = mask.map_or((std::ptr::null(), 0), NodeMask::raw);
+        // SAFETY: the range is not followed here; `words` as in `apply`.
+        let status = unsafe { libc::syscall(libc::SYS_mbind, address, bytes, mode, words, bits, 0) };
+        if status == 0 {
+            Ok(())
+        } else {
+            Err(io::Error::last_os_error())
+        }
+    }
+
     /// Whether kernel and cpuset accept the policy; tested on a separate thread.
     ///
     /// # Errors

@@ -24,8 +24,16 @@ pub enum PageStatus {
     Unreported,
 }
 
-/// Move pages that only this process maps (include/uapi/linux/mempolicy.h).
-const MPOL_MF_MOVE: libc::c_int = 2;
+/// Which pages may be moved (include/uapi/linux/mempolicy.h).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(i32)]
+pub enum Scope {
+    /// Those that only this process maps (`MPOL_MF_MOVE`).
+    Exclusive = 2,
+    /// Those that other processes map too (`MPOL_MF_MOVE_ALL`); needs `CAP_SYS_NICE`.
+    Shared = 4,
+}
+
 /// A value that is neither a node nor a negated error number.
 const NO_STATUS: i32 = i32::MIN;
 
@@ -100,7 +108,7 @@ impl CallError {
 /// # Errors
 /// The process is gone or not ours to look into.
 pub fn query(pid: u32, addresses: &[u64]) -> Result<Vec<PageStatus>, CallError> {
-    let (statuses, error) = call(pid, addresses, None);
+    let (statuses, error) = call(pid, addresses, None, Scope::Exclusive);
     error.map_or(Ok(statuses), Err)
 }
 
@@ -108,10 +116,30 @@ pub fn query(pid: u32, addresses: &[u64]) -> Result<Vec<PageStatus>, CallError> 
 /// is returned with the statuses that were reported before it.
 #[must_use]
 pub fn move_to(pid: u32, addresses: &[u64], node: u32) -> (Vec<PageStatus>, Option<CallError>) {
-    call(pid, addresses, Some(&vec![node as i32; addresses.len()]))
+    let nodes = vec![node as i32; addresses.len()];
+    call(pid, addresses, Some(&nodes), Scope::Exclusive)
 }
 
-fn call(pid: u32, addresses: &[u64], nodes: Option<&[i32]>) -> (Vec<PageStatus>, Option<CallError>) {
+/// Moves the page at each address to its own node, `nodes` having as many entries. An error of the whole call is
+/// returned with the statuses that were reported before it.
+#[must_use]
+pub fn move_each(
+    pid: u32,
+    addresses: &[u64],
+    nodes: &[u32],
+    scope: Scope,
+) -> (Vec<PageStatus>, Option<CallError>) {
+    debug_assert_eq!(addresses.len(), nodes.len());
+    let nodes: Vec<i32> = nodes.iter().map(|node| *node as i32).collect();
+    call(pid, addresses, Some(&nodes), scope)
+}
+
+fn call(
+    pid: u32,
+    addresses: &[u64],
+    nodes: Option<&[i32]>,
+    scope: Scope,
+) -> (Vec<PageStatus>, Option<CallError>) {
     let mut status = vec![NO_STATUS; addresses.len()];
     // SAFETY: all arrays have `len` entries and outlive the call; null nodes only ask. The addresses
     // are numbers of another process's memory, never followed here.
@@ -123,7 +151,7 @@ fn call(pid: u32, addresses: &[u64], nodes: Option<&[i32]>) -> (Vec<PageStatus>,
             addresses.as_ptr(),
             nodes.map_or(std::ptr::null(), <[i32]>::as_ptr),
             status.as_mut_ptr(),
-            MPOL_MF_MOVE,
+            scope as libc::c_int,
         )
     };
     let error = (result < 0).then(CallError::last);
@@ -153,7 +181,7 @@ pub fn unprotect(pid: u32, addresses: &[u64]) {
     }
 }
 
-fn one_byte(address: u64) -> libc::iovec {
+pub(crate) fn one_byte(address: u64) -> libc::iovec {
     libc::iovec {
         iov_base: address as *mut libc::c_void,
         iov_len: 1,
