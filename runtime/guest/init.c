@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <net/if.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mount.h>
@@ -62,6 +63,22 @@ static void loopback_up(void) {
     close(network);
 }
 
+/* The disk that the machine may have. Its driver finds it some time after the start. */
+static void mount_disk(void) {
+    enum { TRIES = 1000 };
+    static const struct timespec pause = {.tv_nsec = 10 * 1000 * 1000};
+    if (!getenv("nodewise_disk"))
+        return;
+    unsetenv("nodewise_disk");
+    mkdir("/disk", 0755);
+    for (int tries = 0; mount("/dev/nvme0n1", "/disk", "ext4", 0, "") != 0; tries++) {
+        if (tries == TRIES)
+            nw_fail("cannot mount the disk: %s", strerror(errno));
+        nanosleep(&pause, NULL);
+    }
+    chmod("/disk", 01777);
+}
+
 int main(void) {
     uint64_t up = nw_clock(CLOCK_BOOTTIME);
     mount_all();
@@ -72,6 +89,7 @@ int main(void) {
     nw_ports_open();
     nw_say("ready %llu", (unsigned long long)up);
     loopback_up();
+    mount_disk();
     sethostname("nodewise", 8);
     umask(022);
     nw_plan *plan = nw_plan_read();

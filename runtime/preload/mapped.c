@@ -38,17 +38,33 @@ static void place(nw_object *object, void *memory, size_t bytes, uintptr_t calle
     nw_objects_add(object);
 }
 
-static void mapped(void *memory, size_t bytes, uintptr_t caller) {
-    int before = errno;
-    nw_object object = {
+static nw_object object_at(const void *memory, size_t bytes) {
+    return (nw_object){
         .page = (uint64_t)(uintptr_t)memory >> nw_page_shift,
         .pages = (bytes + nw_page_bytes - 1) >> nw_page_shift,
         .rule = NW_ANY,
         .thread = nw_thread_ordinal(),
         .fresh = 1,
     };
+}
+
+static void mapped(void *memory, size_t bytes, uintptr_t caller) {
+    int before = errno;
+    nw_object object = object_at(memory, bytes);
     if (nw_reporting() && nw_placing() && nw_placement->rules.count > 0)
         place(&object, memory, bytes, caller);
+    nw_seen(&object);
+    errno = before;
+}
+
+/* A file or shared memory: listed, so that its accesses are counted, and not placed, as it is not this process's. */
+static int is_shared(size_t bytes, int flags) {
+    return nw_seeing() && bytes >= NW_LARGE && (!(flags & MAP_ANONYMOUS) || (flags & MAP_TYPE) != MAP_PRIVATE);
+}
+
+static void mapped_shared(const void *memory, size_t bytes) {
+    int before = errno;
+    nw_object object = object_at(memory, bytes);
     nw_seen(&object);
     errno = before;
 }
@@ -58,6 +74,8 @@ static void *map_and_note(void *at, size_t bytes, int protection, int flags, int
     void *memory = map(at, bytes, protection, flags, file, offset);
     if (memory != MAP_FAILED && is_object(bytes, flags))
         mapped(memory, bytes, caller);
+    else if (memory != MAP_FAILED && is_shared(bytes, flags))
+        mapped_shared(memory, bytes);
     return memory;
 }
 

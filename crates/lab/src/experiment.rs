@@ -168,4 +168,6 @@ pub struct Setup {
     pub time_limit: Option<Duration>,
     /// Whether accesses are counted.
     pub counters: bool,
+    /// Size of a disk with an empty file system that the guest has at `/disk`, bytes; `None` for none.
+    pub disk: Option<u64>,
 }

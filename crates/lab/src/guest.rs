@@ -66,11 +66,13 @@ impl Guest {
             machine: &lab.machine,
             kernel: &lab.kernel.file,
             image: &lab.image,
+            disk: lab.disk.as_ref(),
             kernel_arguments: lab.kernel_arguments.clone(),
             plugin: lab.plugin.as_deref(),
         };
         let mut inherited = channels.all();
         inherited.extend([lab.kernel.file.as_raw_fd(), lab.image.as_raw_fd()]);
+        inherited.extend(lab.disk.as_ref().map(AsRawFd::as_raw_fd));
         let mut command = Command::new(&lab.qemu.program);
         command
             .args(described.arguments(&channels))

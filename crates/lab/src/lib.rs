@@ -18,6 +18,7 @@ mod closure;
 mod command;
 mod control;
 mod cpio;
+mod disk;
 mod error;
 mod experiment;
 #[cfg(fuzzing)]

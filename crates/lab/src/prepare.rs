@@ -1,6 +1,7 @@
 //! Prepares an experiment: resolves options, kernel, emulator and files into a bootable guest.
 
 use crate::command::{self, Program};
+use crate::disk;
 use crate::image::Image;
 use crate::kernel::Kernel;
 use crate::plan;
@@ -26,6 +27,7 @@ pub struct Lab {
     pub(crate) qemu: Qemu,
     pub(crate) kernel: Kernel,
     pub(crate) image: File,
+    pub(crate) disk: Option<File>,
     pub(crate) kernel_arguments: String,
     pub(crate) plugin: Option<PathBuf>,
     pub(crate) time_limit: Option<Duration>,
@@ -58,7 +60,8 @@ pub fn prepare(machine: &VirtualMachine, experiment: &Experiment, setup: &Setup)
         qemu,
         kernel,
         image: image.pack()?,
-        kernel_arguments: kernel_arguments(experiment),
+        disk: setup.disk.map(disk::make).transpose()?,
+        kernel_arguments: kernel_arguments(experiment, setup.disk.is_some()),
         plugin,
         time_limit: setup.time_limit,
     })
@@ -186,13 +189,15 @@ fn own_files(image: &mut Image) -> Result<(), LabError> {
 
 /// The kernel's command line. A panic ends the emulator at once. Watchdogs are off, because they would mistake
 /// emulation for a lockup. `lpj`, whose exact value is not needed, avoids calibrating each CPU while all others spin: a
-/// third of the boot. A ramfs can use all memory, a tmpfs only half of what the archive leaves.
-fn kernel_arguments(experiment: &Experiment) -> String {
+/// third of the boot. A ramfs can use all memory, a tmpfs only half of what the archive leaves. The kernel passes on what it
+/// does not know, without a dot in it, to init's environment.
+fn kernel_arguments(experiment: &Experiment, disk: bool) -> String {
     format!(
         "console=ttyS0 loglevel=4 panic=-1 rdinit=/lab/init rootfstype=ramfs transparent_hugepage={} 8250.nr_uarts=8 \
          lpj=5000000 mitigations=off random.trust_cpu=on \
-         tsc=reliable no_timer_check nokaslr nowatchdog cryptomgr.notests cpu_init_udelay=0 rcupdate.rcu_cpu_stall_suppress=1",
-        experiment.huge_pages.name()
+         tsc=reliable no_timer_check nokaslr nowatchdog cryptomgr.notests cpu_init_udelay=0 rcupdate.rcu_cpu_stall_suppress=1{}",
+        experiment.huge_pages.name(),
+        if disk { " nodewise_disk=1" } else { "" }
     )
 }
 

@@ -65,6 +65,7 @@ pub(crate) struct Guest<'a> {
     pub machine: &'a VirtualMachine,
     pub kernel: &'a File,
     pub image: &'a File,
+    pub disk: Option<&'a File>,
     pub kernel_arguments: String,
     pub plugin: Option<&'a Path>,
 }
@@ -107,6 +108,12 @@ impl Guest<'_> {
             &inherited(self.image),
         ]);
         add(&["-append", &self.kernel_arguments]);
+        if let Some(disk) = self.disk {
+            // What a crash of the host would lose is nothing: the disk is gone with the guest.
+            let drive = format!("if=none,id=disk,format=raw,cache=unsafe,file={}", inherited(disk));
+            // An NVMe controller, as Debian's cloud kernel has its driver built in.
+            add(&["-drive", &drive, "-device", "nvme,drive=disk,serial=nodewise"]);
+        }
         if let Some(plugin) = self.plugin {
             // In QEMU's option syntax a comma ends a value, and two commas stand for one.
             let path = plugin.display().to_string().replace(',', ",,");
@@ -238,6 +245,7 @@ mod tests {
             machine: &machine,
             kernel: &file,
             image: &file,
+            disk: None,
             kernel_arguments: "quiet".to_owned(),
             plugin: Some(Path::new("/a,b.so")),
         };

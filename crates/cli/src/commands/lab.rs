@@ -71,6 +71,9 @@ pub struct Arguments {
     /// Memory of the whole machine, as 2G [default: what this host can spare]
     #[arg(long, value_name = "SIZE", value_parser = crate::arguments::bytes)]
     memory: Option<u64>,
+    /// Give the guest a disk of this size at /disk, with an empty ext4 file system: files there are in the page cache
+    #[arg(long, value_name = "SIZE", value_parser = crate::arguments::bytes)]
+    disk: Option<u64>,
     /// Where the guest's kernel makes huge pages by itself
     #[arg(long, value_name = "WHEN", default_value = "always", value_parser = one_of::<Huge>())]
     huge_pages: Huge,
@@ -256,6 +259,7 @@ fn setup(arguments: &Arguments) -> Setup {
         kernel: arguments.kernel.clone(),
         time_limit: arguments.time_limit,
         counters: !arguments.no_counters,
+        disk: arguments.disk,
     }
 }
 

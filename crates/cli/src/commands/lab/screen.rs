@@ -161,6 +161,7 @@ mod tests {
             kernel: None,
             time_limit: limit.map(Duration::from_secs),
             counters,
+            disk: None,
         };
         let text = estimate(2, (8, 2), &setup(true, Some(90)));
         assert!(
