@@ -142,6 +142,21 @@ pub fn whole_percent(fraction: f64) -> String {
     }
 }
 
+/// How an amount is spread over nodes, by their numbers: `node 0`, `nodes 0 (60 %), 1 (40 %)`, and `nowhere` if there is
+/// none.
+#[must_use]
+pub fn spread(held: impl IntoIterator<Item = (u32, u64)>) -> String {
+    let on: Vec<(u32, u64)> = held.into_iter().filter(|(_, amount)| *amount > 0).collect();
+    let total: u64 = on.iter().map(|(_, amount)| amount).sum();
+    let share =
+        |(node, amount): &(u32, u64)| format!("{node} ({})", whole_percent(*amount as f64 / total as f64));
+    match &on[..] {
+        [] => "nowhere".to_owned(),
+        [(node, _)] => format!("node {node}"),
+        _ => format!("nodes {}", on.iter().map(share).collect::<Vec<_>>().join(", ")),
+    }
+}
+
 /// `2.10 s`, `15.0 ms`.
 #[must_use]
 pub fn seconds(s: f64) -> String {
@@ -173,6 +188,13 @@ pub fn between([low, high]: [f64; 2], least: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_spread_says_its_shares_and_what_is_not_its_node() {
+        assert_eq!(spread([(0, 0), (3, 7)]), "node 3");
+        assert_eq!(spread([(0, 999), (1, 1)]), "nodes 0 (99.9 %), 1 (0.1 %)");
+        assert_eq!(spread([(0, 0)]), "nowhere");
+    }
 
     #[test]
     fn one_is_not_several() {

@@ -4,6 +4,7 @@
 mod balance;
 mod check;
 mod doctor;
+mod files;
 mod generate;
 mod lab;
 mod map;
@@ -44,6 +45,8 @@ commands! {
     Tune = tune,
     /// Say in two seconds how well placed a running process is
     Check = check,
+    /// Show on which nodes files and shared memory lie, and put them there
+    Files = files,
     /// Check which features work on this host, and how to enable those that do not
     Doctor = doctor,
     /// Run a program, count its accesses and write a profile

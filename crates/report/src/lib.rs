@@ -36,7 +36,7 @@ pub use moves::{
     HeldBack, HomeChange, HomePeriod, Migration, MovedBy, MovedObject, Moves, PageJourney, Step,
 };
 pub use nodewise_analysis::figures::{
-    amount, and_more, between, bytes, count, gigabytes, noun, pages, percent, plural, ratio, seconds,
+    amount, and_more, between, bytes, count, gigabytes, noun, pages, percent, plural, ratio, seconds, spread,
     whole_percent,
 };
 pub use page_show::{PageShow, page_show};

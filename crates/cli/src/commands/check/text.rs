@@ -2,7 +2,7 @@
 
 use crate::output::Screen;
 use nodewise_diagnose::process::{Assessment, Check, Placed};
-use nodewise_report::{and_more, bytes, plural, table, whole_percent};
+use nodewise_report::{and_more, bytes, plural, spread, table, whole_percent};
 use std::fmt::Write;
 
 /// Everything on one process.
@@ -45,7 +45,7 @@ fn range(range: &Placed) -> [String; 4] {
     [
         format!("{:x}", range.start),
         bytes(range.bytes.iter().sum()),
-        spread(&range.bytes),
+        spread((0..).zip(range.bytes.iter().copied())),
         format!("{}, {}", range.what, range.policy),
     ]
 }
@@ -119,21 +119,6 @@ fn nodes(process: &Assessment, check: &Check) -> String {
 
 fn indented(text: &str) -> String {
     text.lines().map(|line| format!("  {line}\n")).collect()
-}
-
-/// The distribution of memory: `node 0` or `nodes 0 (60 %), 1 (40 %)`.
-fn spread(held: &[u64]) -> String {
-    let total: u64 = held.iter().sum::<u64>().max(1);
-    let on: Vec<(usize, u64)> = held.iter().copied().enumerate().filter(|(_, b)| *b > 0).collect();
-    match on[..] {
-        [(node, _)] => format!("node {node}"),
-        _ => {
-            let parts = on
-                .iter()
-                .map(|(n, b)| format!("{n} ({})", whole_percent(*b as f64 / total as f64)));
-            format!("nodes {}", parts.collect::<Vec<_>>().join(", "))
-        }
-    }
 }
 
 fn how(process: &Assessment, check: &Check) -> String {

@@ -1,0 +1,91 @@
+//! What a mapping is a mapping of, by its name in `/proc/PID/maps`.
+
+use serde::Serialize;
+
+/// Memory that several processes can map.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Kind {
+    /// A file on a file system: its pages are the page cache.
+    File,
+    /// A POSIX shared memory object (`shm_open(3)`), or another file in `/dev/shm`.
+    Shm,
+    /// A System V segment (`shmget(2)`).
+    Sysv,
+    /// An anonymous file (`memfd_create(2)`).
+    Memfd,
+    /// Anonymous memory shared with children (`MAP_SHARED | MAP_ANONYMOUS`).
+    Shared,
+    /// Pages of a pool of huge pages, mapped without a name (`MAP_HUGETLB`).
+    Hugetlb,
+}
+
+impl Kind {
+    /// The kind of a mapping and the name of what it maps, without the prefix that the kernel gives to it; `None` for
+    /// memory of the process alone, and for devices.
+    #[must_use]
+    pub fn of(mapping: &str) -> Option<(Self, &str)> {
+        let (name, deleted) = match mapping.strip_suffix(" (deleted)") {
+            Some(name) => (name, true),
+            None => (mapping, false),
+        };
+        if let Some(name) = name.strip_prefix("/memfd:") {
+            return Some((Self::Memfd, name));
+        }
+        if let Some(key) = name.strip_prefix("/SYSV").filter(|_| deleted) {
+            return Some((Self::Sysv, key));
+        }
+        if let Some(name) = name.strip_prefix("/dev/shm/") {
+            return Some((Self::Shm, name));
+        }
+        match name {
+            "/dev/zero" if deleted => Some((Self::Shared, "")),
+            "/anon_hugepage" if deleted => Some((Self::Hugetlb, "")),
+            _ if name.starts_with("/dev/hugepages/") => Some((Self::File, name)),
+            _ if name.starts_with("/dev/") || !name.starts_with('/') => None,
+            _ => Some((Self::File, name)),
+        }
+    }
+
+    /// How such an object is called in text: a path, or a name after the kind.
+    #[must_use]
+    pub fn title(self, name: &str) -> String {
+        match self {
+            Self::File => name.to_owned(),
+            Self::Shm => format!("shm:{name}"),
+            Self::Sysv => format!("System V segment of key 0x{name}"),
+            Self::Memfd => format!("memfd:{name}"),
+            Self::Shared => "anonymous shared memory".to_owned(),
+            Self::Hugetlb => "anonymous huge pages (hugetlb)".to_owned(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kinds_are_told_by_their_names() {
+        for (mapping, expected) in [
+            ("/usr/lib/libc.so.6", Some((Kind::File, "/usr/lib/libc.so.6"))),
+            (
+                "/models/a b.gguf (deleted)",
+                Some((Kind::File, "/models/a b.gguf")),
+            ),
+            ("/dev/shm/PostgreSQL.1", Some((Kind::Shm, "PostgreSQL.1"))),
+            ("/memfd:ram (deleted)", Some((Kind::Memfd, "ram"))),
+            ("/SYSV0052e2c1 (deleted)", Some((Kind::Sysv, "0052e2c1"))),
+            ("/dev/zero (deleted)", Some((Kind::Shared, ""))),
+            ("/anon_hugepage (deleted)", Some((Kind::Hugetlb, ""))),
+            ("/dev/hugepages/pool", Some((Kind::File, "/dev/hugepages/pool"))),
+            ("/dev/nvidia0", None),
+            ("/dev/zero", None),
+            ("[heap]", None),
+            ("", None),
+            ("anon_inode:[perf_event]", None),
+        ] {
+            assert_eq!(Kind::of(mapping), expected, "{mapping}");
+        }
+    }
+}

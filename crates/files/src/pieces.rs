@@ -1,0 +1,216 @@
+//! Which page of a file goes to which node.
+
+use anyhow::bail;
+
+/// How a file's pages are dealt to nodes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Policy {
+    /// Pieces take turns on the nodes (Diener et al., equation 6, with pieces for pages).
+    Interleave,
+    /// The file in as many equal parts as there are nodes, one after the other.
+    Block,
+    /// All on one node, by the kernel's number.
+    Node(u32),
+    /// Pieces take turns so that nodes have shares in proportion to these weights, in the order of the nodes.
+    Weighted(Vec<u32>),
+}
+
+/// The names, as help and errors list them.
+pub const POLICIES: &str = "interleave, block, node:N, weighted:W,W,…";
+const NAMES: [&str; 4] = ["interleave", "block", "node", "weighted"];
+/// The kernel's own bound on weights.
+const MAX_WEIGHT: u32 = 255;
+
+impl Policy {
+    /// Parses a policy of the command line.
+    ///
+    /// # Errors
+    /// It is unknown, or its number is none.
+    pub fn parse(text: &str) -> anyhow::Result<Self> {
+        let unknown = |hint: &str| format!("unknown policy `{text}`{hint}; for files: {POLICIES}");
+        let (name, rest) = text.split_once(':').unwrap_or((text, ""));
+        let name = nodewise_input::resolve(name, NAMES.into_iter())
+            .map_err(|hint| anyhow::anyhow!(unknown(&hint)))?;
+        Ok(match (name, rest) {
+            ("interleave", "") => Self::Interleave,
+            ("block", "") => Self::Block,
+            ("node", number) => match number.parse() {
+                Ok(number) => Self::Node(number),
+                Err(_) => bail!("--policy {text}: not a node number; write node:0"),
+            },
+            ("weighted", weights) => Self::Weighted(weights_of(text, weights)?),
+            _ => bail!(unknown("")),
+        })
+    }
+}
+
+fn weights_of(text: &str, weights: &str) -> anyhow::Result<Vec<u32>> {
+    let parsed: Option<Vec<u32>> = weights
+        .split(',')
+        .map(|w| w.trim().parse().ok().filter(|w| *w <= MAX_WEIGHT))
+        .collect();
+    match parsed.filter(|w| w.iter().any(|w| *w > 0)) {
+        Some(weights) => Ok(weights),
+        None => bail!(
+            "--policy {text}: weights are whole numbers up to {MAX_WEIGHT}, one for each node, not all 0; write weighted:3,1"
+        ),
+    }
+}
+
+/// Smallest and largest piece, in pages of 4 KiB: the largest is a huge page, which moves as one.
+const MIN_PIECE: u64 = 1;
+const MAX_PIECE: u64 = 512;
+/// Each node gets at least so many pieces, unless pieces would be below a page.
+const PIECES_PER_NODE: u64 = 128;
+
+/// The node of each page of a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pieces {
+    /// Pages of a piece; all pages of a piece are on one node.
+    pub piece: u64,
+    /// The nodes, by the kernel's numbers; piece i is on node `i mod length`. For blocks, one entry a piece.
+    pattern: Vec<u32>,
+}
+
+impl Pieces {
+    /// Deals the `pages` of a file to `nodes`, in pieces of `piece` pages. Without one, pieces are as large as 2 MiB as
+    /// long as each node gets 128 of them, as the kernel keeps files in groups of pages up to that size and moves them
+    /// as one.
+    ///
+    /// # Errors
+    /// A node that the policy names is none of the nodes, or the number of weights is not that of the nodes.
+    pub fn of(policy: &Policy, pages: u64, nodes: &[u32], piece: Option<u64>) -> anyhow::Result<Self> {
+        let count = nodes.len() as u64;
+        let chosen = || {
+            let most = pages / (PIECES_PER_NODE * count).max(1);
+            (1 << most.max(1).ilog2()).clamp(MIN_PIECE, MAX_PIECE)
+        };
+        let piece = piece.unwrap_or_else(chosen).max(MIN_PIECE);
+        let pattern = match policy {
+            Policy::Interleave => nodes.to_vec(),
+            Policy::Node(node) if nodes.contains(node) => vec![*node],
+            Policy::Node(node) => {
+                let known: Vec<String> = nodes.iter().map(u32::to_string).collect();
+                bail!(
+                    "--policy node:{node}: no such node, or not allowed here; nodes: {}",
+                    known.join(",")
+                )
+            }
+            Policy::Weighted(weights) if weights.len() == nodes.len() => turns(weights, nodes),
+            Policy::Weighted(weights) => bail!(
+                "--policy weighted: {} for {}; give each node one, 0 for none",
+                nodewise_analysis::figures::plural(weights.len(), "weight"),
+                nodewise_analysis::figures::plural(nodes.len(), "node")
+            ),
+            Policy::Block => {
+                let pieces = pages.div_ceil(piece).max(1);
+                (0..pieces)
+                    .map(|i| nodes[(u128::from(i) * u128::from(count) / u128::from(pieces)) as usize])
+                    .collect()
+            }
+        };
+        Ok(Self { piece, pattern })
+    }
+
+    /// The node of a page, numbered within the file.
+    #[must_use]
+    pub fn node(&self, page: u64) -> u32 {
+        self.pattern[((page / self.piece) % self.pattern.len() as u64) as usize]
+    }
+}
+
+/// One round of turns: a node has as many as its weight says, spread over the round. Each turn goes to the node that is
+/// furthest behind its share (smooth weighted round robin).
+fn turns(weights: &[u32], nodes: &[u32]) -> Vec<u32> {
+    let round: i64 = weights.iter().map(|w| i64::from(*w)).sum();
+    let mut behind = vec![0_i64; weights.len()];
+    let turn = |_| {
+        behind
+            .iter_mut()
+            .zip(weights)
+            .for_each(|(b, w)| *b += i64::from(*w));
+        let next = (0..behind.len()).rev().max_by_key(|n| behind[*n]).unwrap_or(0);
+        behind[next] -= round;
+        nodes[next]
+    };
+    (0..round).map(turn).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeMap;
+
+    fn shares(pieces: &Pieces, pages: u64) -> BTreeMap<u32, u64> {
+        let mut found = BTreeMap::new();
+        (0..pages).for_each(|page| *found.entry(pieces.node(page)).or_default() += 1);
+        found
+    }
+
+    fn dealt(policy: &str, pages: u64, nodes: &[u32], piece: Option<u64>) -> Pieces {
+        Pieces::of(&Policy::parse(policy).unwrap(), pages, nodes, piece).unwrap()
+    }
+
+    #[test]
+    fn each_policy_deals_as_it_says() {
+        let nodes = |policy: &str| -> Vec<u32> {
+            let pieces = dealt(policy, 8, &[0, 2], Some(1));
+            (0..8).map(|page| pieces.node(page)).collect()
+        };
+        assert_eq!(nodes("interleave"), [0, 2, 0, 2, 0, 2, 0, 2]);
+        assert_eq!(nodes("block"), [0, 0, 0, 0, 2, 2, 2, 2]);
+        assert_eq!(nodes("node:2"), [2; 8]);
+        assert_eq!(nodes("weighted:3,1"), [0, 0, 2, 0, 0, 0, 2, 0]);
+        assert_eq!(nodes("weighted:0,1"), [2; 8]);
+    }
+
+    #[test]
+    fn weights_hold_to_a_page_in_each_hundred() {
+        let pieces = dealt("weighted:61,39", 100_000, &[0, 1], Some(1));
+        for hundred in 0..1000 {
+            let first = (0..100)
+                .filter(|page| pieces.node(hundred * 100 + page) == 0)
+                .count();
+            assert!((60..=62).contains(&first), "{first} in hundred {hundred}");
+        }
+        assert_eq!(
+            shares(&pieces, 100_000),
+            BTreeMap::from([(0, 61_000), (1, 39_000)])
+        );
+    }
+
+    #[test]
+    fn pieces_are_huge_pages_where_the_file_is_large_enough() {
+        assert_eq!(dealt("interleave", 1 << 24, &[0, 1], None).piece, 512);
+        assert_eq!(dealt("interleave", 1 << 12, &[0, 1], None).piece, 16);
+        assert_eq!(dealt("interleave", 3, &[0, 1], None).piece, 1);
+        // Blocks are whole pieces, and differ by one at most.
+        let blocks = dealt("block", 10_000, &[0, 1, 2], None);
+        let sizes = shares(&blocks, 10_000);
+        let (least, most) = (sizes.values().min().unwrap(), sizes.values().max().unwrap());
+        assert!(most - least <= 2 * blocks.piece, "{sizes:?}");
+    }
+
+    #[test]
+    fn what_is_no_policy_says_why() {
+        for (text, expected) in [
+            ("magic", "unknown policy `magic`; for files: interleave"),
+            ("interlave", "did you mean interleave?"),
+            ("interleave:3", "unknown policy"),
+            ("node:x", "write node:0"),
+            ("weighted", "write weighted:3,1"),
+            ("weighted:0,0", "not all 0"),
+            ("weighted:999,1", "up to 255"),
+        ] {
+            let error = Policy::parse(text).unwrap_err().to_string();
+            assert!(error.contains(expected) && !error.contains('\n'), "{error}");
+        }
+        let of = |policy: &str| {
+            Pieces::of(&Policy::parse(policy).unwrap(), 8, &[0, 1], None)
+                .unwrap_err()
+                .to_string()
+        };
+        assert!(of("node:7").contains("nodes: 0,1"));
+        assert!(of("weighted:1,2,3").contains("3 weights for 2 nodes"));
+    }
+}

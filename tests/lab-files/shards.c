@@ -1,0 +1,126 @@
+/* Programs of the suite lab-files, by their first word:
+ *
+ * write FILE MIB CPU          a file, written by one CPU: word i holds i
+ * read FILE THREADS PASSES    FILE mapped read-only; thread i, on CPU i, reads the i-th of as many equal parts, each word once a
+ *                             pass, as an inference engine reads its weights once a token; fails if a word is another
+ * hold KIND MIB CPU           shared memory, touched by one CPU, held until killed: shm, sysv, memfd, shared, hugetlb
+ * as UID CMD...               CMD as this user, without capabilities
+ */
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ipc.h>
+#include <sys/mman.h>
+#include <sys/shm.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static void need(int holds, const char *what) {
+    if (!holds) {
+        perror(what);
+        exit(3);
+    }
+}
+
+static void bind_to(int cpu) {
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    CPU_SET(cpu, &set);
+    need(sched_setaffinity(0, sizeof set, &set) == 0, "sched_setaffinity");
+}
+
+static void write_file(const char *path, size_t mib, int cpu) {
+    enum { WORDS = 1 << 17 };
+    static uint64_t words[WORDS];
+    bind_to(cpu);
+    int file = open(path, O_CREAT | O_TRUNC | O_WRONLY, 0644);
+    need(file >= 0, path);
+    for (size_t done = 0; done < mib; done++) {
+        for (size_t i = 0; i < WORDS; i++)
+            words[i] = done * WORDS + i;
+        need(write(file, words, sizeof words) == (ssize_t)sizeof words, "write");
+    }
+    need(fsync(file) == 0 && close(file) == 0, "fsync");
+}
+
+static const uint64_t *mapped;
+static size_t count;
+static int threads, passes;
+
+static void *reader(void *argument) {
+    size_t id = (size_t)argument;
+    bind_to((int)id);
+    for (int pass = 0; pass < passes; pass++) {
+        if (pass > 0)
+            usleep(300000); /* others need the emulator's CPUs too */
+        for (size_t i = id * count / (size_t)threads; i < (id + 1) * count / (size_t)threads; i++)
+            if (mapped[i] != i) {
+                fprintf(stderr, "word %zu is %llu\n", i, (unsigned long long)mapped[i]);
+                exit(4);
+            }
+    }
+    return NULL;
+}
+
+static void read_file(const char *path) {
+    pthread_t all[64];
+    struct stat status;
+    int file = open(path, O_RDONLY);
+    need(file >= 0 && fstat(file, &status) == 0, path);
+    count = (size_t)status.st_size / sizeof *mapped;
+    mapped = mmap(NULL, (size_t)status.st_size, PROT_READ, MAP_SHARED, file, 0);
+    need(mapped != MAP_FAILED, "mmap");
+    for (size_t i = 0; i < (size_t)threads; i++)
+        need(pthread_create(&all[i], NULL, reader, (void *)i) == 0, "pthread_create");
+    for (int i = 0; i < threads; i++)
+        pthread_join(all[i], NULL);
+    puts("read");
+}
+
+static void *shared_memory(const char *kind, size_t bytes) {
+    int shared = -1, flags = MAP_SHARED;
+    if (!strcmp(kind, "sysv")) {
+        int id = shmget(IPC_PRIVATE, bytes, IPC_CREAT | 0600);
+        void *at = shmat(id, NULL, 0);
+        shmctl(id, IPC_RMID, NULL); /* gone with its last user */
+        return at;
+    }
+    if (!strcmp(kind, "shm"))
+        shared = shm_open("/buffers", O_CREAT | O_RDWR, 0600);
+    else if (!strcmp(kind, "memfd"))
+        shared = memfd_create("guest-ram", 0);
+    else
+        flags |= MAP_ANONYMOUS | (strcmp(kind, "hugetlb") ? 0 : MAP_HUGETLB);
+    need(shared < 0 || ftruncate(shared, (off_t)bytes) == 0, "ftruncate");
+    return mmap(NULL, bytes, PROT_READ | PROT_WRITE, flags, shared, 0);
+}
+
+int main(int argc, char **argv) {
+    need(argc >= 4, "usage");
+    if (!strcmp(argv[1], "write")) {
+        write_file(argv[2], (size_t)atoi(argv[3]), atoi(argv[4]));
+    } else if (!strcmp(argv[1], "read")) {
+        threads = atoi(argv[3]);
+        passes = atoi(argv[4]);
+        read_file(argv[2]);
+    } else if (!strcmp(argv[1], "hold")) {
+        size_t bytes = (size_t)atoi(argv[3]) << 20;
+        bind_to(atoi(argv[4]));
+        char *at = shared_memory(argv[2], bytes);
+        need(at != MAP_FAILED, argv[2]);
+        memset(at, 1, bytes);
+        printf("ready %d\n", (int)getpid());
+        fflush(stdout);
+        pause();
+    } else if (!strcmp(argv[1], "as")) {
+        need(setgid((gid_t)atoi(argv[2])) == 0 && setuid((uid_t)atoi(argv[2])) == 0, "setuid");
+        execvp(argv[3], argv + 3);
+        need(0, argv[3]);
+    }
+    return 0;
+}
