@@ -26,6 +26,7 @@ use chunk::carry_out;
 use kernel::{Kernel, Linux};
 use ledger::Ledger;
 use nodewise_linux::affinity;
+use nodewise_linux::pages::Scope;
 use nodewise_machine::CpuId;
 use queue::Queue;
 use std::collections::BTreeSet;
@@ -43,6 +44,7 @@ pub struct Mover {
     nodes: Vec<HostNode>,
     workers: usize,
     chunk: usize,
+    scope: Scope,
 }
 
 impl Mover {
@@ -54,6 +56,7 @@ impl Mover {
             nodes: Host::this(&[]).map(|h| h.nodes).unwrap_or_default(),
             workers,
             chunk: CHUNK,
+            scope: Scope::Exclusive,
         }
     }
 
@@ -61,6 +64,13 @@ impl Mover {
     #[must_use]
     pub fn with_chunk(mut self, pages: usize) -> Self {
         self.set_chunk(pages);
+        self
+    }
+
+    /// Sets whether pages that other processes map too are moved, which needs `CAP_SYS_NICE`.
+    #[must_use]
+    pub fn with_scope(mut self, scope: Scope) -> Self {
+        self.scope = scope;
         self
     }
 
@@ -77,7 +87,7 @@ impl Mover {
     /// We may not read the memory map of the process.
     pub fn move_pages(&self, pid: u32, targets: &[Target]) -> Result<Moved, EnforceError> {
         let plan = Plan::of_targets(pid, targets)?;
-        let mut moved = self.work(&Linux::of(pid), &plan, &|_| ());
+        let mut moved = self.work(&Linux::of(pid, self.scope), &plan, &|_| ());
         moved.homes = self.homes(pid, targets);
         Ok(moved)
     }
@@ -87,7 +97,7 @@ impl Mover {
     /// # Errors
     /// We may not change the process, or it may not use a node.
     pub fn carry_out(&self, plan: &Plan, progress: &(dyn Fn(u64) + Sync)) -> Result<Moved, EnforceError> {
-        let moved = self.work(&Linux::of(plan.pid), plan, progress);
+        let moved = self.work(&Linux::of(plan.pid, self.scope), plan, progress);
         match moved.refusal {
             Some(error) => Err(refusal::explain(plan.pid, error)),
             None => Ok(moved),

@@ -191,10 +191,10 @@ impl Job<'_> {
     }
 
     fn move_misplaced(&self, pages: &FilePages, wanted: &[u32], before: &[PageStatus], placed: &mut Placed) {
-        let mut by_node: BTreeMap<u32, Vec<(usize, u32)>> = BTreeMap::new();
+        let mut by_node: BTreeMap<u32, Vec<usize>> = BTreeMap::new();
         for (page, (status, node)) in before.iter().zip(wanted).enumerate() {
             if status.node().is_some_and(|on| on != *node) {
-                by_node.entry(*node).or_default().push((page, *node));
+                by_node.entry(*node).or_default().push(page);
             }
         }
         if self.dry_run {
@@ -205,10 +205,10 @@ impl Job<'_> {
             return;
         }
         // A call for each node: one that is full ends the call, without a word on the pages after it.
-        for misplaced in by_node.values() {
-            let (statuses, error) = pages.move_to(misplaced, self.scope);
-            for ((_, node), status) in misplaced.iter().zip(statuses) {
-                if status == PageStatus::On(*node) {
+        for (node, misplaced) in by_node {
+            let (statuses, error) = pages.move_to(&misplaced, node, self.scope);
+            for status in statuses {
+                if status == PageStatus::On(node) {
                     placed.moved += PAGE;
                 } else {
                     *placed.stayed.entry(Cause::of(status, error)).or_default() += PAGE;

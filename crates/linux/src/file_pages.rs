@@ -180,14 +180,13 @@ impl FilePages {
         policy.apply_to(self.address(pages.start), bytes)
     }
 
-    /// Moves pages, numbered within this part, each to a node. Pages have to be mapped here, as after
+    /// Moves pages, numbered within this part, to a node. Pages have to be mapped here, as after
     /// [`FilePages::nodes`]. Pages that other processes map too are moved only for [`Scope::Shared`]. Statuses that
     /// were reported before an error of the whole call are returned with it.
     #[must_use]
-    pub fn move_to(&self, wanted: &[(usize, u32)], scope: Scope) -> (Vec<PageStatus>, Option<CallError>) {
-        let addresses: Vec<u64> = wanted.iter().map(|(page, _)| self.address(*page)).collect();
-        let nodes: Vec<u32> = wanted.iter().map(|(_, node)| *node).collect();
-        pages::move_each(std::process::id(), &addresses, &nodes, scope)
+    pub fn move_to(&self, wanted: &[usize], node: u32, scope: Scope) -> (Vec<PageStatus>, Option<CallError>) {
+        let addresses: Vec<u64> = wanted.iter().map(|page| self.address(*page)).collect();
+        pages::move_to(std::process::id(), &addresses, node, scope)
     }
 }
 
@@ -382,9 +381,9 @@ mod tests {
         let file = file("moved", 4, 0);
         let view = FilePages::map(&file, 0, 4 * PAGE).unwrap();
         let node = view.nodes().unwrap()[0].node().unwrap();
-        let (after, error) = view.move_to(&[(0, node), (3, node)], Scope::Exclusive);
+        let (after, error) = view.move_to(&[0, 3], node, Scope::Exclusive);
         assert_eq!((after, error), (vec![PageStatus::On(node); 2], None));
-        let (_, error) = view.move_to(&[(0, 1000)], Scope::Exclusive);
+        let (_, error) = view.move_to(&[0], 1000, Scope::Exclusive);
         assert_eq!(error, Some(CallError::NotAllowed));
     }
 

@@ -112,25 +112,11 @@ pub fn query(pid: u32, addresses: &[u64]) -> Result<Vec<PageStatus>, CallError> 
     error.map_or(Ok(statuses), Err)
 }
 
-/// Moves the pages at these addresses to one node; pages that other processes map too stay. An error of the whole call
-/// is returned with the statuses that were reported before it.
+/// Moves the pages at these addresses to one node. An error of the whole call is returned with the statuses that were
+/// reported before it.
 #[must_use]
-pub fn move_to(pid: u32, addresses: &[u64], node: u32) -> (Vec<PageStatus>, Option<CallError>) {
+pub fn move_to(pid: u32, addresses: &[u64], node: u32, scope: Scope) -> (Vec<PageStatus>, Option<CallError>) {
     let nodes = vec![node as i32; addresses.len()];
-    call(pid, addresses, Some(&nodes), Scope::Exclusive)
-}
-
-/// Moves the page at each address to its own node, `nodes` having as many entries. An error of the whole call is
-/// returned with the statuses that were reported before it.
-#[must_use]
-pub fn move_each(
-    pid: u32,
-    addresses: &[u64],
-    nodes: &[u32],
-    scope: Scope,
-) -> (Vec<PageStatus>, Option<CallError>) {
-    debug_assert_eq!(addresses.len(), nodes.len());
-    let nodes: Vec<i32> = nodes.iter().map(|node| *node as i32).collect();
     call(pid, addresses, Some(&nodes), scope)
 }
 
@@ -231,7 +217,7 @@ mod tests {
         let (memory, addresses) = own_pages(4);
         let pid = std::process::id();
         let before = query(pid, &addresses).unwrap();
-        let (after, error) = move_to(pid, &addresses, before[0].node().unwrap());
+        let (after, error) = move_to(pid, &addresses, before[0].node().unwrap(), Scope::Exclusive);
         assert_eq!(error, None);
         assert_eq!(after[0], before[0]);
         assert!(memory.iter().all(|b| *b == 1));
@@ -253,7 +239,7 @@ mod tests {
         }
         let (_memory, addresses) = own_pages(1);
         assert_eq!(query(u32::MAX >> 2, &addresses), Err(CallError::Gone));
-        let (statuses, error) = move_to(std::process::id(), &addresses, 1000);
+        let (statuses, error) = move_to(std::process::id(), &addresses, 1000, Scope::Exclusive);
         assert_eq!(error, Some(CallError::NotAllowed));
         assert_eq!(statuses, [PageStatus::Unreported]);
     }

@@ -5,13 +5,15 @@ mod nodes;
 
 use crate::exit::Outcome;
 use crate::output;
-use anyhow::Context;
+use anyhow::{Context, bail};
 use findings::Findings;
 use indicatif::{ProgressBar, ProgressStyle};
 use nodewise_enforce::mover::{self, CHUNK, Moved, Mover, Plan};
 use nodewise_linux::Host;
 use nodewise_linux::freeze::Frozen;
 use nodewise_linux::mempolicy::decline_balancing;
+use nodewise_linux::pages::Scope;
+use nodewise_linux::process::Capability;
 use std::time::Instant;
 
 #[derive(clap::Args)]
@@ -40,6 +42,9 @@ pub struct Arguments {
     /// Let the kernel do it in its own way, by one call of migrate_pages(2): for comparison
     #[arg(long, conflicts_with_all = ["chunk", "workers"])]
     stock: bool,
+    /// Also move pages that other processes map too: shared memory, files (root). It moves them for those as well
+    #[arg(long, conflicts_with = "stock")]
+    shared: bool,
     /// Say what would move, and move nothing
     #[arg(long)]
     dry_run: bool,
@@ -52,19 +57,33 @@ impl Arguments {
     fn pid(&self) -> u32 {
         self.pid.or(self.option_pid).unwrap_or_default()
     }
+
+    fn scope(&self) -> Scope {
+        if self.shared {
+            Scope::Shared
+        } else {
+            Scope::Exclusive
+        }
+    }
 }
 
 pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     let host = Host::default();
     let pairs = nodes::pairs(&arguments.from, &arguments.to, arguments.stock)?;
     nodes::check(&host, arguments.pid(), &pairs)?;
+    let may_move_shared = || host.own_status().is_ok_and(|own| own.has(Capability::SysNice));
+    if arguments.shared && !may_move_shared() {
+        bail!(
+            "--shared: moving pages that other processes map needs CAP_SYS_NICE; run as root, or leave it out"
+        );
+    }
     let name = host.status(arguments.pid()).map(|s| s.name).unwrap_or_default();
     // Before Linux 6.6 querying a hidden page counts as an access: balancing must not move pages to the CPU that
     // queries them.
     decline_balancing();
     let frozen = freeze(arguments)?;
     let start = Instant::now();
-    let plan = Plan::of_nodes(arguments.pid(), &pairs)?;
+    let plan = Plan::of_nodes(arguments.pid(), &pairs, arguments.scope())?;
     let planned = start.elapsed();
     let moved = match arguments {
         Arguments { dry_run: true, .. } => None,
@@ -103,7 +122,9 @@ fn freeze(arguments: &Arguments) -> anyhow::Result<Option<Frozen>> {
 }
 
 fn ours(arguments: &Arguments, plan: &Plan) -> anyhow::Result<Moved> {
-    let mover = Mover::new(arguments.workers.unwrap_or(0) as usize).with_chunk(arguments.chunk as usize);
+    let mover = Mover::new(arguments.workers.unwrap_or(0) as usize)
+        .with_chunk(arguments.chunk as usize)
+        .with_scope(arguments.scope());
     let bar = ProgressBar::new(plan.pages() << 12);
     let style = "{bar:40} {bytes} of {total_bytes}, {bytes_per_sec}, {eta} left";
     bar.set_style(ProgressStyle::with_template(style).expect("a valid template"));

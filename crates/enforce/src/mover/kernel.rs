@@ -3,7 +3,7 @@
 use super::run::BASE;
 use nodewise_linux::Host;
 use nodewise_linux::pagemap::Pagemap;
-use nodewise_linux::pages::{self, CallError, PageStatus};
+use nodewise_linux::pages::{self, CallError, PageStatus, Scope};
 
 /// How many times a page protected for sampling is unprotected and queried again before it counts as busy.
 const UNCOVERED: u32 = 4;
@@ -22,11 +22,14 @@ pub struct Linux {
     pid: u32,
     host: Host,
     map: Option<Pagemap>,
+    scope: Scope,
 }
 
 impl Linux {
-    pub fn of(pid: u32) -> Self {
+    /// For a process of which pages in this scope are moved.
+    pub fn of(pid: u32, scope: Scope) -> Self {
         Self {
+            scope,
             pid,
             host: Host::default(),
             map: Pagemap::of(pid).ok(),
@@ -54,7 +57,7 @@ impl Kernel for Linux {
     }
 
     fn move_to(&self, addresses: &[u64], node: u32) -> (Vec<PageStatus>, Option<CallError>) {
-        pages::move_to(self.pid, addresses, node)
+        pages::move_to(self.pid, addresses, node, self.scope)
     }
 
     fn room(&self, node: u32) -> Option<u64> {

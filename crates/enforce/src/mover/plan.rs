@@ -8,7 +8,7 @@ use crate::EnforceError;
 use nodewise_linux::maps::Area;
 use nodewise_linux::numa_maps::Range;
 use nodewise_linux::pagemap::Pagemap;
-use nodewise_linux::pages::{CallError, PageStatus};
+use nodewise_linux::pages::{CallError, PageStatus, Scope};
 use nodewise_linux::{Host, ReadError};
 use std::collections::{BTreeMap, HashMap};
 
@@ -84,12 +84,13 @@ impl Plan {
     }
 
     /// All pages of a process on the nodes from which `to` moves pages; its pairs are source and target, by the
-    /// kernel's numbers. A process that has just ended has no pages.
+    /// kernel's numbers. A process that has just ended has no pages. Pages that other processes map too are moved in
+    /// [`Scope::Shared`] alone, else they stay.
     ///
     /// # Errors
     /// There is no such process, or we may not read its memory map.
-    pub fn of_nodes(pid: u32, to: &[(u32, u32)]) -> Result<Self, EnforceError> {
-        let mut planner = Planner::new(pid, to);
+    pub fn of_nodes(pid: u32, to: &[(u32, u32)], scope: Scope) -> Result<Self, EnforceError> {
+        let mut planner = Planner::new(pid, to, scope);
         let host = Host::default();
         let ranges = host.numa_maps(pid).map_err(|e| unreadable(pid, &e))?;
         let areas = host.maps(pid).map_err(|e| unreadable(pid, &e))?;
@@ -113,7 +114,7 @@ impl Plan {
     /// # Errors
     /// We may not read the memory map of the process.
     pub fn of_targets(pid: u32, targets: &[Target]) -> Result<Self, EnforceError> {
-        let mut planner = Planner::new(pid, &[]);
+        let mut planner = Planner::new(pid, &[], Scope::Exclusive);
         let pages = targets.iter().flat_map(|t| {
             let address = t.address >> BASE << BASE;
             (0..t.pages).map(move |i| (address + (i << BASE), t.node))
@@ -139,7 +140,7 @@ impl Plan {
 
 /// The current node of each target's first resident page.
 pub fn homes(pid: u32, targets: &[Target]) -> Vec<Option<u32>> {
-    let kernel = Linux::of(pid);
+    let kernel = Linux::of(pid, Scope::Exclusive);
     let addresses: Vec<u64> = targets.iter().map(|t| t.address).collect();
     let mut homes = nodes(&kernel, &addresses);
     let unknown = homes.iter_mut().zip(targets).filter(|(home, _)| home.is_none());
@@ -187,15 +188,17 @@ fn unreadable(pid: u32, error: &ReadError) -> EnforceError {
 /// State while a plan is made.
 struct Planner {
     kernel: Linux,
+    scope: Scope,
     to: BTreeMap<u32, u32>,
     pairs: BTreeMap<(u32, u32), Pair>,
     plan: Plan,
 }
 
 impl Planner {
-    fn new(pid: u32, to: &[(u32, u32)]) -> Self {
+    fn new(pid: u32, to: &[(u32, u32)], scope: Scope) -> Self {
         Self {
-            kernel: Linux::of(pid),
+            kernel: Linux::of(pid, scope),
+            scope,
             to: to.iter().copied().filter(|(from, to)| from != to).collect(),
             pairs: BTreeMap::new(),
             plan: Plan {
@@ -257,7 +260,7 @@ impl Planner {
             let Some((from, to)) = status.node().and_then(|n| Some((n, *self.to.get(&n)?))) else {
                 continue;
             };
-            if *exclusive {
+            if *exclusive || self.scope == Scope::Shared {
                 self.push(from, to, *address, shift);
             } else {
                 self.plan.stayed.add_page(*address, shift, Cause::Shared);

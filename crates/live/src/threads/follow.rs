@@ -3,6 +3,7 @@
 use crate::topology::Topology;
 use nodewise_control::asym::{FullMigration, dealt};
 use nodewise_enforce::mover::{Pair, Plan};
+use nodewise_linux::pages::Scope;
 use nodewise_machine::NodeId;
 use nodewise_placement::{Move, Reason};
 use nodewise_profile::PageNumber;
@@ -16,7 +17,8 @@ pub fn pages_of(full: &FullMigration, process: u16, topology: &Topology, shift: 
         let Some((first, _)) = goals.first() else {
             continue;
         };
-        let plan = Plan::of_nodes(full.application, &[(os(*from), os(*first))]).unwrap_or_default();
+        let plan = Plan::of_nodes(full.application, &[(os(*from), os(*first))], Scope::Exclusive)
+            .unwrap_or_default();
         let pages = pages(&plan.pairs, process, shift);
         let to = dealt(pages.len(), goals);
         moves.extend(pages.into_iter().zip(to).map(|(page, to)| Move {
