@@ -219,11 +219,6 @@ def kept():
             check(whole, f"{point['id']} of kept.csv can be used")
 
 
-def new(found):
-    """Verdicts of runs that wrote which kind a stand-in is of; they have the host's clock as well."""
-    return {i: one for i, one in found.items() if one.host_ghz and one.verdict != verdict.UNTESTED}
-
-
 def documents():
     """Before `changes` points the judge elsewhere."""
     check(page.PAGE.read_text(encoding="utf-8") == page.text(), "docs/findings.md is what the recorded verdicts make")
@@ -232,7 +227,7 @@ def documents():
     for size in verdict.SIZES:
         without = [i for i, one in page.read(size).items() if one.verdict in (verdict.FAILS, verdict.FLIPS) and not one.reason]
         check(not without, f"{size}: each row that does not hold has a reason: not {', '.join(without)}")
-        recorded = new(page.read(size))
+        recorded = {i: one for i, one in page.read(size).items() if one.verdict != verdict.UNTESTED}
         for kind in (DEAD, RIVAL):
             few = [i for i, one in recorded.items() if not one.lacks.get(kind) and all(s.kind != kind for s in one.stand_ins)]
             check(not few, f"{size}: each row has a {kind}, or says why not: not {', '.join(few)}")
