@@ -98,7 +98,7 @@ fn list(objects: &[Entry], several_nodes: bool, top: usize) -> String {
         if several_nodes {
             row.push(object.expected_local.map_or_else(String::new, whole_percent));
         }
-        row.extend([mapped_by(object), object.title()]);
+        row.extend([mapped_by(object), nodewise_input::one_line(&object.title())]);
         row
     };
     let header = header.into_iter().map(str::to_owned).collect();
@@ -152,7 +152,7 @@ fn whole(object: &Entry, screen: Screen) -> String {
     let there = residence.in_memory();
     let mut out = format!(
         "{}: {} of {} in memory ({})\n",
-        object.title(),
+        nodewise_input::one_line(&object.title()),
         bytes(there),
         bytes(residence.size),
         whole_percent((there as f64 / residence.size.max(1) as f64).min(1.0))
@@ -374,7 +374,7 @@ fn one(file: &FilePlaced, request: &Request) -> String {
         }
     }
     let Some(placed) = &file.placed else {
-        return format!("{}: {}", file.path.display(), parts.join("; "));
+        return format!("{}: {}", shown(&file.path), parts.join("; "));
     };
     let change = |amount: u64, done: &str, to_do: &str| {
         (amount > 0).then(|| format!("{} {}", bytes(amount), would(done, to_do)))
@@ -407,7 +407,12 @@ fn one(file: &FilePlaced, request: &Request) -> String {
     if placed.policy_kept {
         parts.push("pages to come will be placed likewise".to_owned());
     }
-    format!("{}: {}", file.path.display(), parts.join("; "))
+    format!("{}: {}", shown(&file.path), parts.join("; "))
+}
+
+/// A path in one line, whatever its name.
+fn shown(path: &Path) -> String {
+    nodewise_input::one_line(&path.display().to_string())
 }
 
 fn why(cause: Cause) -> String {
