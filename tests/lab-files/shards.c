@@ -4,6 +4,7 @@
  * read FILE THREADS PASSES    FILE mapped read-only; thread i, on CPU i, reads the i-th of as many equal parts, each word once a
  *                             pass, as an inference engine reads its weights once a token; fails if a word is another
  * hold KIND MIB CPU           shared memory, touched by one CPU, held until killed: shm, sysv, memfd, shared, hugetlb
+ * pin FILE PAGE               holds a reference to a page of FILE, as direct input and output does, until killed
  * as UID CMD...               CMD as this user, without capabilities
  */
 #define _GNU_SOURCE
@@ -18,6 +19,7 @@
 #include <sys/mman.h>
 #include <sys/shm.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 static void need(int holds, const char *what) {
@@ -100,6 +102,17 @@ static void *shared_memory(const char *kind, size_t bytes) {
     return mmap(NULL, bytes, PROT_READ | PROT_WRITE, flags, shared, 0);
 }
 
+static void pin(const char *path, size_t page) {
+    int file = open(path, O_RDONLY), ends[2];
+    void *at = mmap(NULL, (page + 1) * 4096, PROT_READ, MAP_SHARED, file, 0);
+    need(file >= 0 && at != MAP_FAILED && pipe(ends) == 0, path);
+    struct iovec one = {(char *)at + page * 4096, 4096};
+    need(vmsplice(ends[1], &one, 1, 0) == 4096, "vmsplice");
+    printf("ready %d\n", (int)getpid());
+    fflush(stdout);
+    pause();
+}
+
 int main(int argc, char **argv) {
     need(argc >= 4, "usage");
     if (!strcmp(argv[1], "write")) {
@@ -117,6 +130,8 @@ int main(int argc, char **argv) {
         printf("ready %d\n", (int)getpid());
         fflush(stdout);
         pause();
+    } else if (!strcmp(argv[1], "pin")) {
+        pin(argv[2], (size_t)atoi(argv[3]));
     } else if (!strcmp(argv[1], "as")) {
         need(setgid((gid_t)atoi(argv[2])) == 0 && setuid((uid_t)atoi(argv[2])) == 0, "setuid");
         execvp(argv[3], argv + 3);

@@ -16,7 +16,11 @@ fn files(arguments: &[&str]) -> Output {
 
 fn json(arguments: &[&str]) -> Value {
     let output = files(&[&["--json"], arguments].concat());
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
@@ -55,7 +59,10 @@ fn a_file_that_was_just_written_is_in_memory_and_whoever_maps_it_is_named() {
     let path = folder.file("a");
     let found = json(&[&path]);
     let object = &found["objects"][0];
-    assert_eq!((object["size"].as_u64(), in_memory(&object["nodes"])), (Some(MIB), MIB));
+    assert_eq!(
+        (object["size"].as_u64(), in_memory(&object["nodes"])),
+        (Some(MIB), MIB)
+    );
     assert_eq!(object["mapped_by"], Value::Array(Vec::new()));
     // This test maps its own executable.
     let own = std::env::current_exe().unwrap();
@@ -70,7 +77,12 @@ fn a_file_that_was_just_written_is_in_memory_and_whoever_maps_it_is_named() {
     let own = std::process::id().to_string();
     let found = json(&[&own]);
     let names = found["objects"].as_array().unwrap().iter();
-    assert!(names.filter_map(|o| o["name"].as_str()).any(|n| n.contains("/libc.so")), "of a process: {found}");
+    assert!(
+        names
+            .filter_map(|o| o["name"].as_str())
+            .any(|n| n.contains("/libc.so")),
+        "of a process: {found}"
+    );
 }
 
 #[test]
@@ -84,7 +96,11 @@ fn placing_a_file_where_it_is_moves_nothing_and_keeps_its_contents() {
         assert_eq!(placed["stayed"], serde_json::json!({}));
     }
     let dropped = json(&["--drop", "--dry-run", &path]);
-    assert_eq!(in_memory(&dropped["files"][0]["before"]["nodes"]), MIB, "a dry run drops nothing");
+    assert_eq!(
+        in_memory(&dropped["files"][0]["before"]["nodes"]),
+        MIB,
+        "a dry run drops nothing"
+    );
     assert_eq!(std::fs::read(&path).unwrap(), vec![7; MIB as usize]);
 }
 
@@ -109,14 +125,23 @@ fn bad_input_is_a_line_and_status_2() {
     for (arguments, expected) in [
         (vec!["/nonexistent-file"], "No such file"),
         (vec!["/dev/null"], "is a device"),
-        (vec![fifo.to_str().unwrap()], "is no file"),
+        (vec![fifo.to_str().unwrap()], "is a pipe"),
         (vec!["4294967295"], "no process"),
         (vec!["1", path.as_str()], "not both"),
         (vec!["--policy", "interleave"], "which files"),
-        (vec!["--policy", "magic", path.as_str()], "for files: interleave, block"),
+        (
+            vec!["--policy", "magic", path.as_str()],
+            "for files: interleave, block",
+        ),
         (vec!["--policy", "node:77", path.as_str()], "no such node"),
-        (vec!["--policy", "block", "--piece", "5000", path.as_str()], "no multiple of 4K"),
-        (vec!["--policy", "block", "--nodes", "x", path.as_str()], "not a list"),
+        (
+            vec!["--policy", "block", "--piece", "5000", path.as_str()],
+            "no multiple of 4K",
+        ),
+        (
+            vec!["--policy", "block", "--nodes", "x", path.as_str()],
+            "not a list",
+        ),
         (vec!["--dry-run", path.as_str()], "--policy or --drop"),
     ] {
         let output = files(&arguments);

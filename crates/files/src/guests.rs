@@ -2,6 +2,7 @@
 
 use crate::users;
 use nodewise_linux::Host;
+use nodewise_linux::numa_maps::Range;
 use nodewise_linux::process::Task;
 use nodewise_machine::Machine;
 use serde::Serialize;
@@ -29,8 +30,9 @@ pub struct Guest {
     pub name: String,
     /// Its virtual CPUs, ascending.
     pub cpus: Vec<VirtualCpu>,
-    /// Resident memory of the process by the kernel's node number, bytes: the guest's memory, and what QEMU itself needs.
-    pub memory: BTreeMap<u32, u64>,
+    /// Resident memory of the process by the kernel's node number, bytes: the guest's memory, and what QEMU itself needs;
+    /// `None` if this user may not look into the process.
+    pub memory: Option<BTreeMap<u32, u64>>,
     /// The share of the virtual CPUs' time, since they started, by the kernel's node number of where each runs.
     pub cpu_share: BTreeMap<u32, f64>,
 }
@@ -48,12 +50,13 @@ impl Guest {
             return None;
         }
         cpus.sort_unstable_by_key(|c| c.cpu);
-        let mut memory: BTreeMap<u32, u64> = BTreeMap::new();
-        for range in host.numa_maps(pid).unwrap_or_default() {
-            range
-                .bytes()
-                .for_each(|(node, bytes)| *memory.entry(node).or_default() += bytes);
-        }
+        let memory = host.numa_maps(pid).ok().map(|ranges| {
+            let mut memory: BTreeMap<u32, u64> = BTreeMap::new();
+            for (node, bytes) in ranges.iter().flat_map(Range::bytes) {
+                *memory.entry(node).or_default() += bytes;
+            }
+            memory
+        });
         let command = host.read(&format!("proc/{pid}/cmdline")).unwrap_or_default();
         let process = host.status(pid).map(|s| s.name).unwrap_or_default();
         let threads: Vec<&Task> = tasks.iter().filter(|t| number(&t.name).is_some()).collect();
@@ -66,15 +69,18 @@ impl Guest {
         })
     }
 
-    /// The share of the memory that is local if virtual CPUs use all of it alike, 0 to 1.
+    /// The share of the accesses that is local if virtual CPUs use all of the memory alike, 0 to 1; `None` if the memory is
+    /// not known.
     #[must_use]
-    pub fn expected_local(&self) -> f64 {
-        let all: u64 = self.memory.values().sum();
-        let local = self
-            .memory
+    pub fn expected_local(&self) -> Option<f64> {
+        let memory = self.memory.as_ref()?;
+        let all: u64 = memory.values().sum();
+        let share = |node: &u32| self.cpu_share.get(node).copied().unwrap_or(0.0);
+        let local: f64 = memory
             .iter()
-            .map(|(node, bytes)| *bytes as f64 * self.cpu_share.get(node).unwrap_or(&0.0));
-        local.sum::<f64>() / all.max(1) as f64
+            .map(|(node, bytes)| *bytes as f64 * share(node))
+            .sum();
+        Some(local / all.max(1) as f64)
     }
 }
 

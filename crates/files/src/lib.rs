@@ -11,6 +11,8 @@
 
 #![forbid(unsafe_code)]
 
+pub mod entry;
+mod gather;
 pub mod guests;
 pub mod kind;
 mod mapped;
@@ -21,5 +23,7 @@ pub mod request;
 pub mod residence;
 pub mod survey;
 mod users;
+mod windows;
 
+pub use gather::{Found, gather};
 pub use kind::Kind;

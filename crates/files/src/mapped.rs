@@ -3,12 +3,17 @@
 use crate::Kind;
 use nodewise_linux::Host;
 use nodewise_linux::maps::Area;
+use nodewise_linux::page_cache;
 use serde::Serialize;
 use std::collections::BTreeMap;
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::io;
 use std::os::unix::fs::MetadataExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+
+/// What tells objects apart: kind, device and inode; and for System V segments the namespace in which their
+/// identifiers are counted.
+type Key = (Kind, u64, u64, u64);
 
 /// A process that maps an object.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -17,6 +22,9 @@ pub struct Mapper {
     pub pid: u32,
     /// The first 15 bytes of the executable's name.
     pub name: String,
+    /// Where its mappings of the object begin.
+    #[serde(skip)]
+    pub(crate) starts: Vec<u64>,
 }
 
 /// An object and the processes that map it.
@@ -36,11 +44,11 @@ pub struct Mapped {
     at: (u32, Area),
 }
 
-/// All objects that processes map, by device and inode.
+/// All objects that processes map.
 #[derive(Debug, Default)]
 pub struct MappedObjects {
     /// Each object that at least one process maps.
-    pub objects: BTreeMap<(u64, u64), Mapped>,
+    pub(crate) objects: BTreeMap<Key, Mapped>,
     /// Number of processes that this user may not look into.
     pub unreadable: usize,
     /// Number of processes that were looked into.
@@ -58,7 +66,8 @@ impl MappedObjects {
                 Ok(areas) => {
                     found.processes += 1;
                     let name = host.status(*pid).map(|s| s.name).unwrap_or_default();
-                    areas.into_iter().for_each(|area| found.enter(*pid, &name, area));
+                    let process = (*pid, &*name, ipc_namespace(host, *pid));
+                    areas.into_iter().for_each(|area| found.enter(process, area));
                 }
                 Err(error) if error.kind() == io::ErrorKind::PermissionDenied => found.unreadable += 1,
                 Err(_) => {}
@@ -67,25 +76,58 @@ impl MappedObjects {
         found
     }
 
-    fn enter(&mut self, pid: u32, process: &str, area: Area) {
+    /// Enters a mapping of a process: its number, its name, and the namespace of its segments.
+    fn enter(&mut self, (pid, process, namespace): (u32, &str, u64), area: Area) {
         let Some((kind, name)) = Kind::of(&area.name) else {
             return;
         };
-        let object = self.objects.entry(area.file).or_insert_with(|| Mapped {
+        let (device, inode) = area.file;
+        let namespace = if kind == Kind::Sysv { namespace } else { 0 };
+        let key = (kind, device, inode, namespace);
+        let object = self.objects.entry(key).or_insert_with(|| Mapped {
             kind,
             name: name.to_owned(),
             deleted: area.name.ends_with(" (deleted)"),
             mappers: Vec::new(),
-            inode: area.file.1,
+            inode,
             at: (pid, area.clone()),
         });
-        if object.mappers.last().is_none_or(|last| last.pid != pid) {
-            object.mappers.push(Mapper {
+        match object.mappers.last_mut() {
+            Some(last) if last.pid == pid => last.starts.push(area.start),
+            _ => object.mappers.push(Mapper {
                 pid,
                 name: process.to_owned(),
-            });
+                starts: vec![area.start],
+            }),
         }
     }
+
+    /// The object that is the file at a path, of which `stat` said this. On overlay and some other file systems `maps`
+    /// shows another device and inode: there the object of that path is taken if it opens to the same file.
+    #[must_use]
+    pub fn at(&self, host: &Host, path: &Path, metadata: &Metadata) -> Option<&Mapped> {
+        let same = |kind: Kind| self.objects.get(&(kind, metadata.dev(), metadata.ino(), 0));
+        if let Some(object) = same(Kind::File).or_else(|| same(Kind::Shm)) {
+            return Some(object);
+        }
+        let path = path.canonicalize().ok()?;
+        let opens_to_it = |object: &&Mapped| {
+            let opened = object.open(host).and_then(|file| file.metadata());
+            opened.is_ok_and(|m| (m.dev(), m.ino()) == (metadata.dev(), metadata.ino()))
+        };
+        let of_path = |object: &&Mapped| !object.deleted && object.path().as_ref() == Some(&path);
+        self.objects.values().filter(of_path).find(opens_to_it)
+    }
+}
+
+/// The number of the namespace in which a process's System V segments are counted; 0 if it cannot be read.
+fn ipc_namespace(host: &Host, pid: u32) -> u64 {
+    let link = std::fs::read_link(host.proc().join(format!("{pid}/ns/ipc"))).unwrap_or_default();
+    let text = link.to_string_lossy();
+    let number = text
+        .strip_prefix("ipc:[")
+        .and_then(|rest| rest.strip_suffix(']')?.parse().ok());
+    number.unwrap_or(0)
 }
 
 impl Mapped {
@@ -98,14 +140,15 @@ impl Mapped {
         let (pid, area) = &self.at;
         let process = host.proc().join(pid.to_string());
         let link = process.join(format!("map_files/{:x}-{:x}", area.start, area.end));
-        File::open(link).or_else(|_| {
+        page_cache::open(&link, true).or_else(|_| {
             if self.deleted {
                 return Err(io::ErrorKind::PermissionDenied.into());
             }
             let path = self.path().ok_or(io::ErrorKind::NotFound)?;
             let below = path.strip_prefix("/").map_err(io::Error::other)?;
-            let file = File::open(process.join("root").join(below))?;
-            match file.metadata()?.ino() == area.file.1 {
+            let file = page_cache::open(&process.join("root").join(below), true)?;
+            let found = file.metadata()?;
+            match (found.dev(), found.ino()) == area.file {
                 true => Ok(file),
                 false => Err(io::ErrorKind::NotFound.into()),
             }
@@ -135,18 +178,26 @@ mod tests {
         let mut found = MappedObjects::default();
         let text = "1000-2000 r-xp 00000000 08:01 77 /bin/a";
         let data = "2000-3000 rw-p 00001000 08:01 77 /bin/a";
-        for (pid, line) in [
-            (4, text),
-            (4, data),
-            (9, text),
-            (9, "5000-6000 rw-p 0 00:00 0 [heap]"),
-        ] {
-            found.enter(pid, "a", area(line));
+        let heap = "5000-6000 rw-p 00000000 00:05 0 [heap]";
+        for (pid, line) in [(4, text), (4, data), (9, text), (9, heap)] {
+            found.enter((pid, "a", 1), area(line));
         }
         assert_eq!(found.objects.len(), 1);
         let object = found.objects.values().next().unwrap();
         let pids: Vec<u32> = object.mappers.iter().map(|m| m.pid).collect();
         assert_eq!((object.kind, pids, object.inode), (Kind::File, vec![4, 9], 77));
+        assert_eq!(object.mappers[0].starts, [0x1000, 0x2000]);
+    }
+
+    #[test]
+    fn segments_of_two_namespaces_are_two_although_their_identifiers_are_equal() {
+        let mut found = MappedObjects::default();
+        let segment = "1000-2000 rw-s 00000000 00:01 0 /SYSV00000000 (deleted)";
+        for (pid, namespace) in [(4, 7), (5, 7), (9, 8)] {
+            found.enter((pid, "a", namespace), area(segment));
+        }
+        let mappers: Vec<usize> = found.objects.values().map(|o| o.mappers.len()).collect();
+        assert_eq!(mappers, [2, 1]);
     }
 
     #[test]
@@ -155,12 +206,9 @@ mod tests {
         let found = MappedObjects::of(&host, &[std::process::id(), u32::MAX - 1]);
         assert_eq!((found.processes, found.unreadable), (1, 0));
         let own = std::env::current_exe().unwrap();
-        let object = found
-            .objects
-            .values()
-            .find(|o| own.ends_with(o.name.trim_start_matches('/')))
-            .unwrap();
+        let metadata = own.metadata().unwrap();
+        let object = found.at(&host, &own, &metadata).unwrap();
         let file = object.open(&host).unwrap();
-        assert_eq!(file.metadata().unwrap().len(), own.metadata().unwrap().len());
+        assert_eq!(file.metadata().unwrap().len(), metadata.len());
     }
 }

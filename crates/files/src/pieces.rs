@@ -11,13 +11,15 @@ pub enum Policy {
     Block,
     /// All on one node, by the kernel's number.
     Node(u32),
+    /// None: a shared memory object forgets its policy, and pages to come go where they are first touched.
+    FirstTouch,
     /// Pieces take turns so that nodes have shares in proportion to these weights, in the order of the nodes.
     Weighted(Vec<u32>),
 }
 
 /// The names, as help and errors list them.
-pub const POLICIES: &str = "interleave, block, node:N, weighted:W,W,…";
-const NAMES: [&str; 4] = ["interleave", "block", "node", "weighted"];
+pub const POLICIES: &str = "interleave, block, node:N, weighted:W,W,…, first-touch";
+const NAMES: [&str; 5] = ["interleave", "block", "node", "weighted", "first-touch"];
 /// The kernel's own bound on weights.
 const MAX_WEIGHT: u32 = 255;
 
@@ -34,6 +36,7 @@ impl Policy {
         Ok(match (name, rest) {
             ("interleave", "") => Self::Interleave,
             ("block", "") => Self::Block,
+            ("first-touch", "") => Self::FirstTouch,
             ("node", number) => match number.parse() {
                 Ok(number) => Self::Node(number),
                 Err(_) => bail!("--policy {text}: not a node number; write node:0"),
@@ -57,9 +60,8 @@ fn weights_of(text: &str, weights: &str) -> anyhow::Result<Vec<u32>> {
     }
 }
 
-/// Smallest and largest piece, in pages of 4 KiB: the largest is a huge page, which moves as one.
-const MIN_PIECE: u64 = 1;
-const MAX_PIECE: u64 = 512;
+/// Largest piece that is chosen, in pages of 4 KiB: a huge page, which moves as one.
+pub const HUGE_PIECE: u64 = 512;
 /// Each node gets at least so many pieces, unless pieces would be below a page.
 const PIECES_PER_NODE: u64 = 128;
 
@@ -68,8 +70,15 @@ const PIECES_PER_NODE: u64 = 128;
 pub struct Pieces {
     /// Pages of a piece; all pages of a piece are on one node.
     pub piece: u64,
-    /// The nodes, by the kernel's numbers; piece i is on node `i mod length`. For blocks, one entry a piece.
-    pattern: Vec<u32>,
+    pattern: Pattern,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Pattern {
+    /// Piece i is on node `i mod length`, by the kernel's numbers.
+    Turns(Vec<u32>),
+    /// As many parts as there are nodes, of so many pieces in all.
+    Parts { nodes: Vec<u32>, pieces: u64 },
 }
 
 impl Pieces {
@@ -83,12 +92,12 @@ impl Pieces {
         let count = nodes.len() as u64;
         let chosen = || {
             let most = pages / (PIECES_PER_NODE * count).max(1);
-            (1 << most.max(1).ilog2()).clamp(MIN_PIECE, MAX_PIECE)
+            (1 << most.max(1).ilog2()).clamp(1, HUGE_PIECE)
         };
-        let piece = piece.unwrap_or_else(chosen).max(MIN_PIECE);
+        let piece = piece.unwrap_or_else(chosen).max(1);
         let pattern = match policy {
-            Policy::Interleave => nodes.to_vec(),
-            Policy::Node(node) if nodes.contains(node) => vec![*node],
+            Policy::Interleave => Pattern::Turns(nodes.to_vec()),
+            Policy::Node(node) if nodes.contains(node) => Pattern::Turns(vec![*node]),
             Policy::Node(node) => {
                 let known: Vec<String> = nodes.iter().map(u32::to_string).collect();
                 bail!(
@@ -96,18 +105,19 @@ impl Pieces {
                     known.join(",")
                 )
             }
-            Policy::Weighted(weights) if weights.len() == nodes.len() => turns(weights, nodes),
+            Policy::Weighted(weights) if weights.len() == nodes.len() => {
+                Pattern::Turns(turns(weights, nodes))
+            }
             Policy::Weighted(weights) => bail!(
                 "--policy weighted: {} for {}; give each node one, 0 for none",
                 nodewise_analysis::figures::plural(weights.len(), "weight"),
                 nodewise_analysis::figures::plural(nodes.len(), "node")
             ),
-            Policy::Block => {
-                let pieces = pages.div_ceil(piece).max(1);
-                (0..pieces)
-                    .map(|i| nodes[(u128::from(i) * u128::from(count) / u128::from(pieces)) as usize])
-                    .collect()
-            }
+            Policy::Block => Pattern::Parts {
+                nodes: nodes.to_vec(),
+                pieces: pages.div_ceil(piece).max(1),
+            },
+            Policy::FirstTouch => bail!("--policy first-touch: deals no pages to nodes"),
         };
         Ok(Self { piece, pattern })
     }
@@ -115,7 +125,40 @@ impl Pieces {
     /// The node of a page, numbered within the file.
     #[must_use]
     pub fn node(&self, page: u64) -> u32 {
-        self.pattern[((page / self.piece) % self.pattern.len() as u64) as usize]
+        let piece = page / self.piece;
+        match &self.pattern {
+            Pattern::Turns(turns) => turns[(piece % turns.len() as u64) as usize],
+            Pattern::Parts { nodes, pieces } => {
+                let part = u128::from(piece.min(pieces - 1)) * nodes.len() as u128 / u128::from(*pieces);
+                nodes[part as usize]
+            }
+        }
+    }
+
+    /// The stretches of pages that go to one node, of a file of this many pages: the page after each and its node. There
+    /// are as many as pieces, at most.
+    pub fn stretches(&self, pages: u64) -> impl Iterator<Item = (std::ops::Range<u64>, u32)> + '_ {
+        let mut at = 0;
+        std::iter::from_fn(move || {
+            let (start, node) = (at, self.node(at));
+            while at < pages && self.node(at) == node {
+                let piece = u128::from(at / self.piece);
+                let next = match &self.pattern {
+                    Pattern::Turns(turns) if turns.len() == 1 => u128::MAX,
+                    Pattern::Turns(_) => piece + 1,
+                    // The first piece of the next part.
+                    Pattern::Parts { nodes, pieces } => {
+                        let (pieces, count) = (u128::from(*pieces), nodes.len() as u128);
+                        ((piece * count / pieces + 1) * pieces)
+                            .div_ceil(count)
+                            .max(piece + 1)
+                    }
+                };
+                let page = next.saturating_mul(u128::from(self.piece));
+                at = u64::try_from(page).unwrap_or(u64::MAX).min(pages);
+            }
+            (start < pages).then_some((start..at, node))
+        })
     }
 }
 
@@ -133,7 +176,11 @@ fn turns(weights: &[u32], nodes: &[u32]) -> Vec<u32> {
         behind[next] -= round;
         nodes[next]
     };
-    (0..round).map(turn).collect()
+    let all: Vec<u32> = (0..round).map(turn).collect();
+    match all.iter().all(|node| *node == all[0]) {
+        true => all[..1].to_vec(),
+        false => all,
+    }
 }
 
 #[cfg(test)]
@@ -189,6 +236,31 @@ mod tests {
         let sizes = shares(&blocks, 10_000);
         let (least, most) = (sizes.values().min().unwrap(), sizes.values().max().unwrap());
         assert!(most - least <= 2 * blocks.piece, "{sizes:?}");
+    }
+
+    #[test]
+    fn stretches_are_the_pages_of_each_piece_and_few_where_there_are_few() {
+        for policy in ["interleave", "block", "node:1", "weighted:3,1"] {
+            let pieces = dealt(policy, 1000, &[0, 1], Some(7));
+            let mut next = 0;
+            for (pages, node) in pieces.stretches(1000) {
+                assert_eq!(pages.start, next, "{policy}");
+                assert!(
+                    pages.clone().all(|page| pieces.node(page) == node),
+                    "{policy} {pages:?}"
+                );
+                next = pages.end;
+            }
+            assert_eq!(next, 1000, "{policy}");
+        }
+        let whole = dealt("node:1", u64::MAX >> 12, &[0, 1], None);
+        assert_eq!(whole.stretches(u64::MAX >> 12).count(), 1);
+        assert_eq!(
+            dealt("block", 1 << 40, &[0, 1], Some(1 << 30))
+                .stretches(1 << 40)
+                .count(),
+            2
+        );
     }
 
     #[test]

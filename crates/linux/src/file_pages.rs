@@ -3,6 +3,7 @@
 
 use crate::frames::{Frame, Frames};
 use crate::mempolicy::Policy;
+use crate::page_cache::tells_residence;
 use crate::pages::{self, CallError, PageStatus, Scope};
 use std::fs::File;
 use std::io;
@@ -22,10 +23,6 @@ const FAULT_AROUND_PAGES: usize = 16;
 pub struct FilePages {
     base: *mut libc::c_void,
     bytes: usize,
-    /// Whether `mincore` tells the truth of this file.
-    countable: bool,
-    file: File,
-    offset: u64,
     /// Where the bytes go that are read to have a page mapped.
     sink: File,
 }
@@ -34,11 +31,14 @@ impl FilePages {
     /// Maps `bytes` of a file from `offset` on, a multiple of the page size.
     ///
     /// # Errors
-    /// The file cannot be mapped: a folder, a pipe, most devices.
+    /// The file cannot be mapped: a folder, a pipe, most devices. `PermissionDenied` if this user does not learn which of
+    /// its pages are in memory ([`tells_residence`]).
     pub fn map(file: &File, offset: u64, bytes: u64) -> io::Result<Self> {
+        if !tells_residence(file) {
+            return Err(io::ErrorKind::PermissionDenied.into());
+        }
         let length = usize::try_from(bytes).map_err(io::Error::other)?;
         let at = libc::off_t::try_from(offset).map_err(io::Error::other)?;
-        let file = file.try_clone()?;
         // SAFETY: a fresh mapping at an address of the kernel's choice.
         let base = unsafe {
             libc::mmap(
@@ -53,15 +53,12 @@ impl FilePages {
         if base == libc::MAP_FAILED {
             return Err(io::Error::last_os_error());
         }
-        // The kernel does not count pages of such a mapping as used when it ends (zap_pte_range, mm/memory.c).
+        // No read-ahead where a page is touched that is marked for it, or that has vanished meanwhile.
         // SAFETY: advice about our own mapping.
-        unsafe { libc::madvise(base, length, libc::MADV_SEQUENTIAL) };
+        unsafe { libc::madvise(base, length, libc::MADV_RANDOM) };
         Ok(Self {
             base,
             bytes: length,
-            countable: is_countable(&file),
-            file,
-            offset,
             sink: crate::memfd::create(c"nodewise-sink")?,
         })
     }
@@ -81,28 +78,12 @@ impl FilePages {
     /// # Errors
     /// As the kernel answers.
     pub fn resident(&self) -> io::Result<Vec<bool>> {
-        if !self.countable {
-            return Ok((0..self.count()).map(|page| self.reads_at_once(page)).collect());
-        }
         let mut states = vec![0_u8; self.count()];
         // SAFETY: our own mapping; the kernel writes a byte for each of its pages.
         match unsafe { libc::mincore(self.base, self.bytes, states.as_mut_ptr()) } {
             0 => Ok(states.into_iter().map(|state| state & 1 == 1).collect()),
             _ => Err(io::Error::last_os_error()),
         }
-    }
-
-    /// Whether a byte of the page can be read without waiting for the disk: of files whose pages `mincore` does not
-    /// tell to this user.
-    fn reads_at_once(&self, page: usize) -> bool {
-        let mut byte = 0_u8;
-        let into = libc::iovec {
-            iov_base: (&raw mut byte).cast(),
-            iov_len: 1,
-        };
-        let at = (self.offset + page as u64 * PAGE) as libc::off_t;
-        // SAFETY: the kernel writes at most one byte to `byte`.
-        unsafe { libc::preadv2(self.file.as_raw_fd(), &raw const into, 1, at, libc::RWF_NOWAIT) == 1 }
     }
 
     /// The node of each page; [`PageStatus::Absent`] for those that are not in memory. Pages that are not in memory are
@@ -192,94 +173,13 @@ impl FilePages {
 
 impl Drop for FilePages {
     fn drop(&mut self) {
+        // Of a mapping with this advice the kernel does not count pages as used when it ends (zap_pte_range, mm/memory.c);
+        // of random ones from Linux 6.3 on.
         // SAFETY: our own mapping, which no reference leads into.
-        unsafe { libc::munmap(self.base, self.bytes) };
-    }
-}
-
-/// What a file's pages are kept in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Backing {
-    /// A disk or a server: pages in memory are a cache of it.
-    Storage,
-    /// Memory alone (`tmpfs`): shared memory objects, memfds, System V segments. Such an object can have a policy.
-    Memory,
-    /// A pool of huge pages (`hugetlbfs`). What of it is in memory, only mappings tell.
-    HugePages,
-}
-
-impl Backing {
-    /// What this file's pages are kept in.
-    ///
-    /// # Errors
-    /// As the kernel answers.
-    pub fn of(file: &File) -> io::Result<Self> {
-        // SAFETY: an all-zero `statfs` is valid, and the kernel fills it in.
-        let mut answer: libc::statfs = unsafe { std::mem::zeroed() };
-        // SAFETY: an open descriptor; `answer` lives in this frame.
-        match unsafe { libc::fstatfs(file.as_raw_fd(), &raw mut answer) } {
-            0 => Ok(match answer.f_type {
-                libc::TMPFS_MAGIC => Self::Memory,
-                libc::HUGETLBFS_MAGIC => Self::HugePages,
-                _ => Self::Storage,
-            }),
-            _ => Err(io::Error::last_os_error()),
+        unsafe {
+            libc::madvise(self.base, self.bytes, libc::MADV_SEQUENTIAL);
+            libc::munmap(self.base, self.bytes);
         }
-    }
-}
-
-/// Whether `mincore` tells which pages of a file are in memory: to its owner, to who may write to it, and to root.
-/// Others are told that all are (`can_do_mincore`, mm/mincore.c).
-fn is_countable(file: &File) -> bool {
-    use std::os::unix::fs::MetadataExt;
-    // SAFETY: takes no argument, cannot fail.
-    let own = unsafe { libc::geteuid() };
-    let owned = file.metadata().is_ok_and(|m| own == 0 || m.uid() == own);
-    let path = std::ffi::CString::new(format!("/proc/self/fd/{}", file.as_raw_fd())).expect("no NUL");
-    // SAFETY: the path ends with a NUL.
-    owned || unsafe { libc::access(path.as_ptr(), libc::W_OK) } == 0
-}
-
-/// Reads a part of a file into the page cache, just this part: no read-ahead. The kernel allocates its pages by the
-/// memory policy of the thread that calls ([`crate::mempolicy::Policy::apply`]); those that are in memory already stay
-/// where they are.
-///
-/// # Errors
-/// The file cannot be read.
-pub fn load(file: &File, offset: u64, bytes: u64) -> io::Result<()> {
-    use std::os::unix::fs::FileExt;
-    // SAFETY: an open descriptor, no memory involved. Where the advice is not taken, neighbours may come along.
-    unsafe { libc::posix_fadvise(file.as_raw_fd(), 0, 0, libc::POSIX_FADV_RANDOM) };
-    let mut buffer = vec![0_u8; bytes.min(1 << 20) as usize];
-    let (mut at, end) = (offset, offset + bytes);
-    while at < end {
-        let length = buffer.len().min((end - at) as usize);
-        match file.read_at(&mut buffer[..length], at)? {
-            0 => break,
-            read => at += read as u64,
-        }
-    }
-    Ok(())
-}
-
-/// Has the kernel forget the pages of a file which no process maps or writes; changed ones are written to the disk
-/// first.
-///
-/// # Errors
-/// As the kernel answers; a file on a file system that can only be read has nothing to write, which is none.
-pub fn drop_cache(file: &File) -> io::Result<()> {
-    // SAFETY: an open descriptor, no memory involved.
-    match unsafe { libc::fdatasync(file.as_raw_fd()) } {
-        0 => {}
-        _ => match io::Error::last_os_error() {
-            error if matches!(error.raw_os_error(), Some(libc::EROFS | libc::EINVAL)) => {}
-            error => return Err(error),
-        },
-    }
-    // SAFETY: as above.
-    match unsafe { libc::posix_fadvise(file.as_raw_fd(), 0, 0, libc::POSIX_FADV_DONTNEED) } {
-        0 => Ok(()),
-        error => Err(io::Error::from_raw_os_error(error)),
     }
 }
 
@@ -332,24 +232,6 @@ mod tests {
     }
 
     #[test]
-    fn a_memfd_is_kept_in_memory() {
-        assert_eq!(Backing::of(&shared(1, 0)).unwrap(), Backing::Memory);
-        let sources = File::open(concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml")).unwrap();
-        assert_ne!(Backing::of(&sources).unwrap(), Backing::HugePages);
-    }
-
-    #[test]
-    fn both_ways_to_ask_what_is_in_memory_agree() {
-        let file = file("ways", 20, 0);
-        file.set_len(30 * PAGE).unwrap();
-        let view = FilePages::map(&file, 0, 30 * PAGE).unwrap();
-        assert!(view.countable);
-        let counted = view.resident().unwrap();
-        let read: Vec<bool> = (0..20).map(|page| view.reads_at_once(page)).collect();
-        assert_eq!(counted[..20], read);
-    }
-
-    #[test]
     fn a_file_that_is_truncated_meanwhile_ends_no_process() {
         let file = file("cut", 32, 0);
         let view = FilePages::map(&file, 0, 32 * PAGE).unwrap();
@@ -385,25 +267,5 @@ mod tests {
         assert_eq!((after, error), (vec![PageStatus::On(node); 2], None));
         let (_, error) = view.move_to(&[0], 1000, Scope::Exclusive);
         assert_eq!(error, Some(CallError::NotAllowed));
-    }
-
-    #[test]
-    fn what_was_dropped_can_be_loaded_again() {
-        // On the disk that the sources are on: a file in memory cannot be dropped.
-        let path =
-            std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("dropped-{}", std::process::id()));
-        std::fs::write(&path, vec![7; 64 << 12]).unwrap();
-        let file = File::open(&path).unwrap();
-        let view = FilePages::map(&file, 0, 64 * PAGE).unwrap();
-        let there = || view.resident().unwrap().into_iter().filter(|r| *r).count();
-        drop_cache(&file).unwrap();
-        let dropped = there();
-        load(&file, 16 * PAGE, 8 * PAGE).unwrap();
-        let loaded = there();
-        std::fs::remove_file(&path).unwrap();
-        // An overlay or network file system may keep its own.
-        if dropped == 0 {
-            assert_eq!(loaded, 8, "just what was asked for");
-        }
     }
 }

@@ -35,6 +35,7 @@ pub mod mempolicy;
 pub mod node_mask;
 pub mod node_memory;
 pub mod numa_maps;
+pub mod page_cache;
 pub mod pagemap;
 pub mod pages;
 pub mod peer;

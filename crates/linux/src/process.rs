@@ -25,6 +25,8 @@ pub struct Status {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Capability {
+    /// Count as the owner of every file.
+    Fowner = 3,
     /// Look into other processes.
     SysPtrace = 19,
     /// Most administrative operations (`CAP_SYS_ADMIN`).

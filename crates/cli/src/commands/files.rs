@@ -4,17 +4,19 @@ mod text;
 
 use crate::arguments::bytes;
 use crate::exit::Outcome;
-use crate::output::{self, Screen};
+use crate::output::{self, Screen, say};
 use anyhow::{Context, bail};
 use indicatif::{ProgressBar, ProgressStyle};
 use nodewise_enforce::Host as AllowedNodes;
+use nodewise_files::gather;
 use nodewise_files::pieces::{POLICIES, Policy};
 use nodewise_files::request::{FilePlaced, Request};
-use nodewise_files::survey::{Subject, Survey, files_at};
+use nodewise_files::survey::{Subject, Survey};
 use nodewise_linux::Host;
 use nodewise_machine::parse_list;
+use nodewise_report::and_more;
 use serde::Serialize;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 #[derive(clap::Args)]
 pub struct Arguments {
@@ -33,7 +35,7 @@ pub struct Arguments {
     #[arg(long, value_name = "SIZE", requires = "policy", value_parser = piece)]
     piece: Option<u64>,
     /// Also read what is not in memory, each piece on its node
-    #[arg(long, requires = "policy")]
+    #[arg(long)]
     load: bool,
     /// First drop the files' pages from memory, those that no process maps; written ones reach the disk before
     #[arg(long, requires = "subjects")]
@@ -52,6 +54,8 @@ pub struct Arguments {
     root: Option<PathBuf>,
 }
 
+const LOAD_WHERE: &str = "--load needs to know where to: add --policy interleave, or another";
+
 /// A size of whole pages, in pages.
 fn piece(text: &str) -> Result<u64, String> {
     let pages = bytes(text)?;
@@ -64,6 +68,9 @@ fn piece(text: &str) -> Result<u64, String> {
 pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     if arguments.policy.is_some() || arguments.drop {
         return place(arguments);
+    }
+    if arguments.load {
+        bail!("{LOAD_WHERE}");
     }
     if arguments.dry_run {
         bail!("--dry-run says what --policy or --drop would do; name one of them, or leave it out");
@@ -90,8 +97,11 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
 
 /// What the words of the command line ask for: numbers are processes, others are paths.
 fn subject(arguments: &Arguments) -> anyhow::Result<Subject> {
-    let number = |path: &PathBuf| path.to_str()?.parse::<u32>().ok();
-    let numbers: Vec<u32> = arguments.subjects.iter().filter_map(number).collect();
+    let numbers: Vec<u32> = arguments
+        .subjects
+        .iter()
+        .filter_map(|path| number(path))
+        .collect();
     match (arguments.subjects.len(), numbers.len()) {
         (0, _) if arguments.pid.is_empty() => Ok(Subject::Host),
         (0, _) => Ok(Subject::Processes(arguments.pid.clone())),
@@ -104,6 +114,10 @@ fn subject(arguments: &Arguments) -> anyhow::Result<Subject> {
     }
 }
 
+fn number(path: &Path) -> Option<u32> {
+    path.to_str()?.parse().ok()
+}
+
 /// What was placed, as JSON.
 #[derive(Serialize)]
 struct Document<'a> {
@@ -113,47 +127,59 @@ struct Document<'a> {
     failed: &'a [String],
 }
 
-fn place(arguments: &Arguments) -> anyhow::Result<Outcome> {
+/// What the options ask for, checked before any file is changed.
+fn request(arguments: &Arguments) -> anyhow::Result<Request> {
     if arguments.subjects.is_empty() {
         bail!("--policy: which files? name them, or folders: nodewise files --policy interleave PATH");
     }
+    if let Some(process) = arguments
+        .subjects
+        .iter()
+        .find(|path| !path.exists() && number(path).is_some())
+    {
+        bail!(
+            "--policy and --drop take files, and there is none named {}",
+            process.display()
+        );
+    }
     let policy = arguments.policy.as_deref().map(Policy::parse).transpose()?;
+    if arguments.load && policy.is_none() {
+        bail!("{LOAD_WHERE}");
+    }
     let wanted = match arguments.nodes.as_deref() {
-        Some(list) => parse_list(list).with_context(|| format!("--nodes {list}: not a list like 0-1,4"))?,
+        Some(list) => parse_list(list)
+            .filter(|nodes| !nodes.is_empty())
+            .with_context(|| format!("--nodes {list}: not a list like 0-1,4"))?,
         None => Vec::new(),
     };
-    let nodes: Vec<u32> = AllowedNodes::this(&wanted)?
-        .nodes
-        .iter()
-        .map(|n| n.os_index)
-        .collect();
+    let nodes = AllowedNodes::this(&wanted)?.nodes;
     let request = Request {
         policy,
-        nodes,
+        nodes: nodes.iter().map(|node| node.os_index).collect(),
         piece: arguments.piece,
         drop: arguments.drop,
         load: arguments.load,
         dry_run: arguments.dry_run,
     };
-    // A policy that does not fit is refused before any file is changed.
-    if let Some(policy) = &request.policy {
-        request.pieces(policy, 0)?;
+    if let Some(policy) = request.policy.as_ref().filter(|p| **p != Policy::FirstTouch) {
+        request.pieces(policy, 0, None)?;
     }
-    let (files, mut failed) = files_at(&arguments.subjects)?;
-    let whole: u64 = files.iter().map(|(_, size)| size).sum();
-    let bar = ProgressBar::new(whole);
+    Ok(request)
+}
+
+fn place(arguments: &Arguments) -> anyhow::Result<Outcome> {
+    let request = request(arguments)?;
+    let mut left_out = Vec::new();
+    let files = gather(&arguments.subjects, &mut left_out)?;
+    let bar = ProgressBar::new(files.iter().map(|file| file.size).sum());
     bar.set_style(
         ProgressStyle::with_template("{bar:40} {bytes} of {total_bytes}, {bytes_per_sec}, {eta} left")
             .expect("a valid template"),
     );
-    let mut placed = Vec::new();
-    for (path, _) in &files {
-        match request.carry_out(path, &|bytes| bar.inc(bytes)) {
-            Ok(file) => placed.push(file),
-            Err(error) if arguments.subjects.contains(path) => {
-                bar.finish_and_clear();
-                return Err(error);
-            }
+    let (mut placed, mut failed) = (Vec::new(), Vec::new());
+    for file in &files {
+        match request.carry_out(file, &|bytes| bar.inc(bytes)) {
+            Ok(done) => placed.push(done),
             Err(error) => failed.push(format!("{error:#}")),
         }
     }
@@ -167,7 +193,12 @@ fn place(arguments: &Arguments) -> anyhow::Result<Outcome> {
     output::print(&if arguments.json {
         serde_json::to_string_pretty(&document)? + "\n"
     } else {
-        text::placed(&placed, &request, &failed, arguments.top, Screen::of_stdout())
+        text::placed(&placed, &request, arguments.top)
     })?;
-    Ok(Outcome::Done)
+    left_out.iter().for_each(|path| say!("left out: {path}"));
+    // What was done is printed before; what was not done makes it an error.
+    match &failed[..] {
+        [] => Ok(Outcome::Done),
+        [first, rest @ ..] => bail!("{first}{}", and_more(rest.len(), "file", "--json")),
+    }
 }

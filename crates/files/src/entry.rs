@@ -1,0 +1,186 @@
+//! An object: where it lies, how that is known, and who maps it.
+
+use crate::Kind;
+use crate::gather::Found;
+use crate::mapped::{Mapped, Mapper};
+use crate::residence::{OnNode, Residence};
+use anyhow::bail;
+use nodewise_linux::Host;
+use nodewise_linux::page_cache::Backing;
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::fs::Metadata;
+use std::io;
+use std::os::unix::fs::MetadataExt;
+
+/// `ENODEV`: the error of files that cannot be mapped.
+const NO_MAPPING: i32 = 19;
+
+/// How the distribution of an object is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Source {
+    /// From its file: all of it that is in memory, mapped or not.
+    File,
+    /// From the process that has most of it mapped: what only others map is missing.
+    Mapping,
+}
+
+/// An object, where it lies, and who maps it.
+#[derive(Clone, Debug, Serialize)]
+pub struct Entry {
+    /// What kind of memory it is.
+    pub kind: Kind,
+    /// Its path or name.
+    pub name: String,
+    /// Its inode; that of a System V segment is its identifier, as `ipcs -m` lists it.
+    pub inode: u64,
+    /// Whether its name is gone from the file system.
+    pub deleted: bool,
+    /// On which nodes it lies.
+    #[serde(flatten)]
+    pub residence: Residence,
+    /// How that is known.
+    pub source: Source,
+    /// The processes that map it.
+    pub mapped_by: Vec<Mapper>,
+    /// The share of these processes' CPU time by the node where their threads run, by the kernel's number.
+    pub cpu_share: BTreeMap<u32, f64>,
+    /// The share of accesses that would be local if these threads used all of it alike; `None` if no process maps it.
+    pub expected_local: Option<f64>,
+}
+
+impl Entry {
+    pub(crate) fn new(object: &Mapped, residence: Residence, source: Source) -> Self {
+        Self {
+            kind: object.kind,
+            name: object.name.clone(),
+            inode: object.inode,
+            deleted: object.deleted,
+            residence,
+            source,
+            mapped_by: object.mappers.clone(),
+            cpu_share: BTreeMap::new(),
+            expected_local: None,
+        }
+    }
+
+    pub(crate) fn of_file(
+        found: &Found,
+        metadata: &Metadata,
+        residence: Residence,
+        object: Option<&Mapped>,
+    ) -> Self {
+        Self {
+            kind: Kind::File,
+            name: found.path.display().to_string(),
+            inode: metadata.ino(),
+            deleted: false,
+            residence,
+            source: Source::File,
+            mapped_by: object.map(|o| o.mappers.clone()).unwrap_or_default(),
+            cpu_share: BTreeMap::new(),
+            expected_local: None,
+        }
+    }
+
+    /// How it is called in text.
+    #[must_use]
+    pub fn title(&self) -> String {
+        match self.kind {
+            Kind::Sysv => format!("System V segment {}", self.inode),
+            kind => kind.title(&self.name),
+        }
+    }
+}
+
+/// The share of accesses that is local if threads with these shares of CPU time use all of the memory alike.
+pub(crate) fn expected_local(residence: &Residence, cpu_share: &BTreeMap<u32, f64>) -> Option<f64> {
+    let local = |(node, share): (u32, f64)| share * cpu_share.get(&node).unwrap_or(&0.0);
+    (!cpu_share.is_empty() && residence.in_memory() > 0)
+        .then(|| residence.shares().into_iter().map(local).sum())
+}
+
+/// Looks at an object of the host through its file, and where that cannot be opened through those who map it.
+pub(crate) fn of_mapped(host: &Host, object: &Mapped, most: u64) -> Entry {
+    match through_file(host, object, most) {
+        Ok(residence) => Entry::new(object, residence, Source::File),
+        Err(_) => Entry::new(object, through_mappings(host, object), Source::Mapping),
+    }
+}
+
+fn through_file(host: &Host, object: &Mapped, most: u64) -> io::Result<Residence> {
+    let file = object.open(host)?;
+    match Backing::of(&file)? {
+        Backing::HugePages => Err(io::ErrorKind::Unsupported.into()),
+        _ => Residence::of(&file, file.metadata()?.len(), most),
+    }
+}
+
+/// What the process has mapped that has most of the object mapped.
+fn through_mappings(host: &Host, object: &Mapped) -> Residence {
+    let of_process = |mapper: &Mapper| {
+        let mut nodes: BTreeMap<u32, OnNode> = BTreeMap::new();
+        let ranges = host.numa_maps(mapper.pid).unwrap_or_default();
+        for range in ranges.iter().filter(|range| mapper.starts.contains(&range.start)) {
+            for (node, bytes) in range.bytes() {
+                let on = nodes.entry(node).or_default();
+                on.bytes += bytes;
+                on.mapped += bytes;
+            }
+        }
+        Residence {
+            size: nodes.values().map(|on| on.bytes).sum(),
+            looked_at: 1.0,
+            nodes,
+            ..Residence::default()
+        }
+    };
+    let each = object.mappers.iter().map(of_process);
+    each.max_by_key(Residence::in_memory).unwrap_or_default()
+}
+
+/// Looks at all of a file that was named.
+pub(crate) fn of_file(found: &Found) -> anyhow::Result<(Residence, Metadata)> {
+    let file = found.open().map_err(explained)?;
+    let metadata = file.metadata()?;
+    if Backing::of(&file)? == Backing::HugePages {
+        bail!("it lies in huge pages (hugetlbfs), whose nodes only a process shows: `nodewise files PID`");
+    }
+    let residence = Residence::of(&file, metadata.len(), u64::MAX).map_err(explained)?;
+    Ok((residence, metadata))
+}
+
+/// Why the kernel does not let this user look at a file, with what helps.
+pub(crate) fn explained(error: io::Error) -> anyhow::Error {
+    let kept = "which of its pages are in memory, only its owner, who may write to it, and root learn";
+    match error.kind() {
+        // The kernel's own refusal is of opening it; ours has no number.
+        io::ErrorKind::PermissionDenied if error.raw_os_error().is_none() => anyhow::anyhow!(kept),
+        _ if error.raw_os_error() == Some(NO_MAPPING) => {
+            anyhow::anyhow!("it cannot be mapped, and has no pages in the page cache")
+        }
+        _ => error.into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn locality_is_where_memory_and_threads_meet() {
+        let on = |bytes| OnNode {
+            bytes,
+            ..OnNode::default()
+        };
+        let residence = Residence {
+            nodes: BTreeMap::from([(0, on(300)), (1, on(100))]),
+            ..Residence::default()
+        };
+        let share = |shares: &[(u32, f64)]| expected_local(&residence, &shares.iter().copied().collect());
+        assert_eq!(share(&[(1, 1.0)]), Some(0.25));
+        assert_eq!(share(&[(0, 0.5), (1, 0.5)]), Some(0.5));
+        assert_eq!(share(&[]), None);
+    }
+}
