@@ -131,7 +131,7 @@ mod tests {
             Some("web")
         );
         assert_eq!(name("qemu\0-name\0db,process=x\0").as_deref(), Some("db"));
-        assert_eq!(name("qemu\0-m\0004G\0"), None);
+        assert_eq!(name("qemu\0-m\x004G\0"), None);
     }
 
     #[test]

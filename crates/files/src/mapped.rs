@@ -67,7 +67,7 @@ impl MappedObjects {
                     found.processes += 1;
                     let name = host.status(*pid).map(|s| s.name).unwrap_or_default();
                     let process = (*pid, &*name, ipc_namespace(host, *pid));
-                    areas.into_iter().for_each(|area| found.enter(process, area));
+                    areas.iter().for_each(|area| found.enter(process, area));
                 }
                 Err(error) if error.kind() == io::ErrorKind::PermissionDenied => found.unreadable += 1,
                 Err(_) => {}
@@ -77,7 +77,7 @@ impl MappedObjects {
     }
 
     /// Enters a mapping of a process: its number, its name, and the namespace of its segments.
-    fn enter(&mut self, (pid, process, namespace): (u32, &str, u64), area: Area) {
+    fn enter(&mut self, (pid, process, namespace): (u32, &str, u64), area: &Area) {
         let Some((kind, name)) = Kind::of(&area.name) else {
             return;
         };
@@ -180,7 +180,7 @@ mod tests {
         let data = "2000-3000 rw-p 00001000 08:01 77 /bin/a";
         let heap = "5000-6000 rw-p 00000000 00:05 0 [heap]";
         for (pid, line) in [(4, text), (4, data), (9, text), (9, heap)] {
-            found.enter((pid, "a", 1), area(line));
+            found.enter((pid, "a", 1), &area(line));
         }
         assert_eq!(found.objects.len(), 1);
         let object = found.objects.values().next().unwrap();
@@ -194,7 +194,7 @@ mod tests {
         let mut found = MappedObjects::default();
         let segment = "1000-2000 rw-s 00000000 00:01 0 /SYSV00000000 (deleted)";
         for (pid, namespace) in [(4, 7), (5, 7), (9, 8)] {
-            found.enter((pid, "a", namespace), area(segment));
+            found.enter((pid, "a", namespace), &area(segment));
         }
         let mappers: Vec<usize> = found.objects.values().map(|o| o.mappers.len()).collect();
         assert_eq!(mappers, [2, 1]);

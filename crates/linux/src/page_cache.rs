@@ -84,7 +84,7 @@ pub fn next_data(file: &File, offset: u64, size: u64) -> Option<std::ops::Range<
     }
 }
 
-/// `RAMFS_MAGIC` (include/uapi/linux/magic.h).
+/// The file system type of a ramfs, `RAMFS_MAGIC` (include/uapi/linux/magic.h).
 const RAMFS: libc::__fsword_t = 0x8584_58f6;
 
 /// What a file's pages are kept in.

@@ -5,7 +5,7 @@ use super::kernel::Kernel;
 use super::plan::{Pair, Plan};
 use super::run::BASE;
 use super::*;
-use nodewise_linux::pages::{CallError, PageStatus};
+use nodewise_linux::pages::{CallError, PageStatus, Scope};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -188,6 +188,7 @@ fn kinds() -> impl Strategy<Value = Vec<Kind>> {
 
 fn run(model: &Model, workers: usize, chunk: usize) -> Moved {
     let mover = Mover {
+        scope: Scope::Exclusive,
         nodes: Vec::new(),
         workers,
         chunk,
@@ -257,6 +258,7 @@ fn what_moved_before_a_refusal_is_not_forgotten() {
     plan.pairs[0].runs[0].count = 60;
     plan.pairs.push(refused);
     let mover = Mover {
+        scope: Scope::Exclusive,
         nodes: Vec::new(),
         workers: 1,
         chunk: 4096,
