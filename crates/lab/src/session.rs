@@ -64,6 +64,9 @@ const BOOT_TIMEOUT: Duration = Duration::from_secs(300);
 /// started a second time: on busy hosts a start rarely hangs.
 const FIRST_OUTPUT_TIMEOUT: Duration = Duration::from_secs(120);
 
+/// Starts of a guest whose kernel meets stale breakpoints.
+const MAX_STARTS: u32 = 4;
+
 impl Lab {
     /// Boots the guest, runs the experiment, ends the guest. QEMU does not outlive this call, this process, or this
     /// thread.
@@ -78,24 +81,31 @@ impl Lab {
         let first_output_limit = self
             .time_limit
             .map_or(FIRST_OUTPUT_TIMEOUT, |limit| FIRST_OUTPUT_TIMEOUT.min(limit / 3));
-        match self.attempt(begun, first_output_limit, on)? {
-            Some(session) => Ok(session),
-            None => self.attempt(begun, BOOT_TIMEOUT, on)?.ok_or_else(|| {
-                LabError::own(
-                    "the guest did not come up: it said nothing, twice; is this host much too busy?",
-                )
-            }),
+        let mut limit = first_output_limit;
+        for _ in 0..MAX_STARTS {
+            match self.attempt(begun, limit, on)? {
+                Attempt::Ran(session) => return Ok(*session),
+                Attempt::Silent if limit == BOOT_TIMEOUT => {
+                    return Err(LabError::own(
+                        "the guest did not come up: it said nothing, twice; is this host much too busy?",
+                    ));
+                }
+                Attempt::Silent => limit = BOOT_TIMEOUT,
+                Attempt::Tripped => {}
+            }
         }
+        Err(LabError::own(format!(
+            "the guest did not come up: its kernel met a stale breakpoint, {MAX_STARTS} times; a newer QEMU may help"
+        )))
     }
 
-    /// Starts the guest once; `None` if it had no output within `first_output_limit`. The time limit counts from
-    /// `begun`.
+    /// Starts the guest once, and waits `first_output_limit` for its first output. The time limit counts from `begun`.
     fn attempt(
         &self,
         begun: Instant,
         first_output_limit: Duration,
         on: &mut dyn FnMut(Event<'_>),
-    ) -> Result<Option<Session>, LabError> {
+    ) -> Result<Attempt, LabError> {
         let mut guest = Guest::start(self)?;
         let mut state = SessionState::new(self, begun);
         let mut out_of_time = None;
@@ -106,7 +116,7 @@ impl Lab {
                 break;
             }
             if state.is_late(first_output_limit) && guest.is_silent() {
-                return Ok(None);
+                return Ok(Attempt::Silent);
             }
             if state.is_late(BOOT_TIMEOUT) {
                 return Err(guest.failure_reason(false));
@@ -127,6 +137,9 @@ impl Lab {
         let failed = state.failed.take();
         let failed = failed.map(|text| LabError::own(format!("the guest: {text}")));
         let was_up = state.session.boot_seconds > 0.0;
+        if broken && !was_up && guest.has_tripped() {
+            return Ok(Attempt::Tripped);
+        }
         let silent = || (!state.done).then(|| guest.failure_reason(was_up));
         let stopped = out_of_time.or(failed).or_else(silent);
         if let Some(error) = stopped {
@@ -137,8 +150,18 @@ impl Lab {
         }
         let mut session = state.finish(self)?;
         note_failure_reasons(&mut session.outcomes, guest.ran_out_of_memory());
-        Ok(Some(session))
+        Ok(Attempt::Ran(Box::new(session)))
     }
+}
+
+/// How a start of the guest went.
+enum Attempt {
+    /// It came up, and its runs are over.
+    Ran(Box<Session>),
+    /// It had no output in time.
+    Silent,
+    /// Its kernel met a breakpoint that it had removed: see [`Guest::has_tripped`].
+    Tripped,
 }
 
 /// Adds notes on why runs failed, if their exit status or the guest's kernel shows it.
