@@ -1,11 +1,12 @@
 //! An object: where it lies, how that is known, and who maps it.
 
-use crate::Kind;
 use crate::gather::Found;
 use crate::mapped::{Mapped, Mapper};
 use crate::residence::{OnNode, Residence};
+use crate::{Kind, users};
 use anyhow::bail;
 use nodewise_linux::Host;
+use nodewise_linux::numa_maps::Range;
 use nodewise_linux::page_cache::Backing;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -88,24 +89,27 @@ impl Entry {
     #[must_use]
     pub fn title(&self) -> String {
         match self.kind {
+            Kind::File => self.name.clone(),
+            Kind::Shm => format!("shm:{}", self.name),
             Kind::Sysv => format!("System V segment {}", self.inode),
-            kind => kind.title(&self.name),
+            Kind::Memfd => format!("memfd:{}", self.name),
+            Kind::Shared => "anonymous shared memory".to_owned(),
+            Kind::Hugetlb => "anonymous huge pages (hugetlb)".to_owned(),
         }
     }
 }
 
 /// The share of accesses that is local if threads with these shares of CPU time use all of the memory alike.
 pub(crate) fn expected_local(residence: &Residence, cpu_share: &BTreeMap<u32, f64>) -> Option<f64> {
-    let local = |(node, share): (u32, f64)| share * cpu_share.get(&node).unwrap_or(&0.0);
-    (!cpu_share.is_empty() && residence.in_memory() > 0)
-        .then(|| residence.shares().into_iter().map(local).sum())
+    let memory = residence.nodes.iter().map(|(node, on)| (*node, on.bytes));
+    (!cpu_share.is_empty() && residence.in_memory() > 0).then(|| users::local_share(memory, cpu_share))
 }
 
 /// Looks at an object of the host through its file, and where that cannot be opened through those who map it.
-pub(crate) fn of_mapped(host: &Host, object: &Mapped, most: u64) -> Entry {
+pub(crate) fn of_mapped(host: &Host, object: &Mapped, most: u64, mappings: &mut Mappings<'_>) -> Entry {
     match through_file(host, object, most) {
         Ok(residence) => Entry::new(object, residence, Source::File),
-        Err(_) => Entry::new(object, through_mappings(host, object), Source::Mapping),
+        Err(_) => Entry::new(object, through_mappings(object, mappings), Source::Mapping),
     }
 }
 
@@ -117,12 +121,33 @@ fn through_file(host: &Host, object: &Mapped, most: u64) -> io::Result<Residence
     }
 }
 
+/// What processes have mapped, of each read once: the kernel walks all its page tables for it.
+pub(crate) struct Mappings<'a> {
+    host: &'a Host,
+    known: BTreeMap<u32, Vec<Range>>,
+}
+
+impl<'a> Mappings<'a> {
+    pub fn of(host: &'a Host) -> Self {
+        Self {
+            host,
+            known: BTreeMap::new(),
+        }
+    }
+
+    /// The ranges of a process; none if it has ended, or may not be looked into.
+    fn ranges(&mut self, pid: u32) -> &[Range] {
+        let read = |pid: &u32| self.host.numa_maps(*pid).unwrap_or_default();
+        self.known.entry(pid).or_insert_with_key(read)
+    }
+}
+
 /// What the process has mapped that has most of the object mapped.
-fn through_mappings(host: &Host, object: &Mapped) -> Residence {
+fn through_mappings(object: &Mapped, mappings: &mut Mappings<'_>) -> Residence {
     let of_process = |mapper: &Mapper| {
         let mut nodes: BTreeMap<u32, OnNode> = BTreeMap::new();
-        let ranges = host.numa_maps(mapper.pid).unwrap_or_default();
-        for range in ranges.iter().filter(|range| mapper.starts.contains(&range.start)) {
+        let ranges = mappings.ranges(mapper.pid).iter();
+        for range in ranges.filter(|range| mapper.starts.contains(&range.start)) {
             for (node, bytes) in range.bytes() {
                 let on = nodes.entry(node).or_default();
                 on.bytes += bytes;

@@ -74,13 +74,8 @@ impl Guest {
     #[must_use]
     pub fn expected_local(&self) -> Option<f64> {
         let memory = self.memory.as_ref()?;
-        let all: u64 = memory.values().sum();
-        let share = |node: &u32| self.cpu_share.get(node).copied().unwrap_or(0.0);
-        let local: f64 = memory
-            .iter()
-            .map(|(node, bytes)| *bytes as f64 * share(node))
-            .sum();
-        Some(local / all.max(1) as f64)
+        let memory = memory.iter().map(|(node, bytes)| (*node, *bytes));
+        Some(users::local_share(memory, &self.cpu_share))
     }
 }
 

@@ -46,19 +46,6 @@ impl Kind {
             _ => Some((Self::File, name)),
         }
     }
-
-    /// How such an object is called in text: a path, or a name after the kind.
-    #[must_use]
-    pub fn title(self, name: &str) -> String {
-        match self {
-            Self::File => name.to_owned(),
-            Self::Shm => format!("shm:{name}"),
-            Self::Sysv => format!("System V segment of key 0x{name}"),
-            Self::Memfd => format!("memfd:{name}"),
-            Self::Shared => "anonymous shared memory".to_owned(),
-            Self::Hugetlb => "anonymous huge pages (hugetlb)".to_owned(),
-        }
-    }
 }
 
 #[cfg(test)]

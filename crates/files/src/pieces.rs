@@ -62,7 +62,7 @@ fn weights_of(text: &str, weights: &str) -> anyhow::Result<Vec<u32>> {
 
 /// Largest piece that is chosen, in pages of 4 KiB: a huge page, which moves as one.
 pub const HUGE_PIECE: u64 = 512;
-/// Each node gets at least so many pieces, unless pieces would be below a page.
+/// Each node gets at least this number of pieces, unless pieces would be below a page.
 const PIECES_PER_NODE: u64 = 128;
 
 /// The node of each page of a file.
@@ -77,7 +77,7 @@ pub struct Pieces {
 enum Pattern {
     /// Piece i is on node `i mod length`, by the kernel's numbers.
     Turns(Vec<u32>),
-    /// As many parts as there are nodes, of so many pieces in all.
+    /// As many parts as there are nodes, of this number of pieces in all.
     Parts { nodes: Vec<u32>, pieces: u64 },
 }
 
@@ -135,8 +135,8 @@ impl Pieces {
         }
     }
 
-    /// The stretches of pages that go to one node, of a file of this many pages: the page after each and its node. There
-    /// are as many as pieces, at most.
+    /// The stretches of pages that go to one node, of a file of this many pages, each with its node.
+    /// There are at most as many as pieces.
     pub fn stretches(&self, pages: u64) -> impl Iterator<Item = (std::ops::Range<u64>, u32)> + '_ {
         let mut at = 0;
         std::iter::from_fn(move || {

@@ -157,7 +157,7 @@ impl Request {
         let policy = self.policy.as_ref().unwrap_or(&Policy::FirstTouch);
         let in_memory = backing == Backing::Memory;
         let mut pieces = self.pieces(policy, size, piece).map_err(io::Error::other)?;
-        // A shared memory object keeps a policy for each piece, of which there are no more than so many.
+        // A shared memory object keeps a policy for each piece, for MAX_STRETCHES of them at most.
         let least = size.div_ceil(4096).div_ceil(MAX_STRETCHES).next_power_of_two();
         if in_memory && self.piece.is_none() && pieces.piece < least {
             pieces = self.pieces(policy, size, Some(least)).map_err(io::Error::other)?;

@@ -1,6 +1,6 @@
 //! What `nodewise files` shows: named memory of the whole host, of a process, or of given files.
 
-use crate::entry::{self, Entry, expected_local};
+use crate::entry::{self, Entry, Mappings, expected_local};
 use crate::gather::gather;
 use crate::guests::Guest;
 use crate::mapped::MappedObjects;
@@ -66,18 +66,16 @@ impl Survey {
             unreadable: mapped.unreadable,
             objects: Vec::new(),
             failed: Vec::new(),
-            guests: pids
-                .iter()
-                .filter_map(|pid| Guest::of(host, &machine, *pid))
-                .collect(),
+            guests: Vec::new(),
         };
         match subject {
             Subject::Paths(paths) => survey.add_paths(host, paths, &mapped, progress)?,
             Subject::Host => survey.add_mapped(host, &mapped, MOST_OF_EACH, progress),
             Subject::Processes(_) => survey.add_mapped(host, &mapped, u64::MAX, progress),
         }
-        if matches!(subject, Subject::Paths(_)) {
-            survey.guests.clear();
+        if !matches!(subject, Subject::Paths(_)) {
+            let guest = |pid: &u32| Guest::of(host, &machine, *pid);
+            survey.guests = pids.iter().filter_map(guest).collect();
         }
         survey
             .objects
@@ -101,10 +99,10 @@ impl Survey {
         most: u64,
         progress: &dyn Fn(usize, usize),
     ) {
-        let count = mapped.objects.len();
+        let (count, mut mappings) = (mapped.objects.len(), Mappings::of(host));
         for (done, object) in mapped.objects.values().enumerate() {
             progress(done, count);
-            let entry = entry::of_mapped(host, object, most);
+            let entry = entry::of_mapped(host, object, most, &mut mappings);
             if entry.residence.in_memory() > 0 {
                 self.objects.push(entry);
             }

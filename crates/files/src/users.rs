@@ -34,6 +34,17 @@ pub(crate) fn shares_of<'a>(
         .collect()
 }
 
+/// The share of accesses that is local if threads with these shares of CPU time use all of a memory alike, of which the
+/// bytes on each node are given; 0 without memory.
+pub(crate) fn local_share(memory: impl Iterator<Item = (u32, u64)>, cpu_share: &BTreeMap<u32, f64>) -> f64 {
+    let (mut all, mut local) = (0, 0.0);
+    for (node, bytes) in memory {
+        all += bytes;
+        local += bytes as f64 * cpu_share.get(&node).unwrap_or(&0.0);
+    }
+    local / all.max(1) as f64
+}
+
 /// The kernel's number of a CPU's node.
 pub(crate) fn node_of(machine: &Machine, cpu: u32) -> Option<u32> {
     let node = machine

@@ -3,7 +3,6 @@
 
 use crate::frames::{Frame, Frames};
 use crate::mempolicy::Policy;
-use crate::page_cache::tells_residence;
 use crate::pages::{self, CallError, PageStatus, Scope};
 use std::fs::File;
 use std::io;
@@ -31,12 +30,8 @@ impl FilePages {
     /// Maps `bytes` of a file from `offset` on, a multiple of the page size.
     ///
     /// # Errors
-    /// The file cannot be mapped: a folder, a pipe, most devices. `PermissionDenied` if this user does not learn which of
-    /// its pages are in memory ([`tells_residence`]).
+    /// The file cannot be mapped: a folder, a pipe, most devices.
     pub fn map(file: &File, offset: u64, bytes: u64) -> io::Result<Self> {
-        if !tells_residence(file) {
-            return Err(io::ErrorKind::PermissionDenied.into());
-        }
         let length = usize::try_from(bytes).map_err(io::Error::other)?;
         let at = libc::off_t::try_from(offset).map_err(io::Error::other)?;
         // SAFETY: a fresh mapping at an address of the kernel's choice.
@@ -73,7 +68,8 @@ impl FilePages {
         self.base.addr() as u64 + page as u64 * PAGE
     }
 
-    /// Which pages are in memory. Nothing is read from the disk for it.
+    /// Which pages are in memory. Nothing is read from the disk for it. Of a file for which
+    /// [`crate::page_cache::tells_residence`] is false, the kernel says that all are.
     ///
     /// # Errors
     /// As the kernel answers.
@@ -86,8 +82,8 @@ impl FilePages {
         }
     }
 
-    /// The node of each page; [`PageStatus::Absent`] for those that are not in memory. Pages that are not in memory are
-    /// not read.
+    /// The node of each page; [`PageStatus::Absent`] for those that are not in memory. Those are not read,
+    /// where [`FilePages::resident`] tells the truth.
     ///
     /// # Errors
     /// As the kernel answers.
@@ -223,6 +219,11 @@ mod tests {
         }
     }
 
+    fn in_memory(view: &FilePages) -> usize {
+        let nodes = view.nodes().unwrap();
+        nodes.iter().filter(|n| n.node().is_some()).count()
+    }
+
     /// As [`file`], a memfd.
     fn shared(pages: u64, hole: u64) -> File {
         let file = crate::memfd::create(c"nodewise-test").unwrap();
@@ -235,24 +236,10 @@ mod tests {
     fn a_file_that_is_truncated_meanwhile_ends_no_process() {
         let file = file("cut", 32, 0);
         let view = FilePages::map(&file, 0, 32 * PAGE).unwrap();
-        assert_eq!(
-            view.nodes()
-                .unwrap()
-                .iter()
-                .filter(|n| n.node().is_some())
-                .count(),
-            32
-        );
+        assert_eq!(in_memory(&view), 32);
         file.set_len(4 * PAGE).unwrap();
         view.touch(&[view.address(20)]);
-        assert_eq!(
-            view.nodes()
-                .unwrap()
-                .iter()
-                .filter(|n| n.node().is_some())
-                .count(),
-            4
-        );
+        assert_eq!(in_memory(&view), 4);
     }
 
     #[test]

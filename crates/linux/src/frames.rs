@@ -1,5 +1,5 @@
 //! What the kernel knows of page frames: `/proc/kpagecount` and `/proc/kpageflags` (Linux,
-//! Documentation/admin-guide/mm/pagemap.rst). Only root reads them, and in many containers nobody.
+//! Documentation/admin-guide/mm/pagemap.rst). Only root reads them, and in many containers not even root.
 
 use std::fs::File;
 use std::io;
