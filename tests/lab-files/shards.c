@@ -6,11 +6,13 @@
  * hold KIND MIB CPU           shared memory, touched by one CPU, held until killed: shm, sysv, memfd, shared, hugetlb
  * pin FILE PAGE               holds a reference to a page of FILE, as direct input and output does, until killed
  * as UID CMD...               CMD as this user, without capabilities
+ * kill PAGES CMD...           CMD, killed once the kernel has moved this number of pages since CMD began
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,6 +22,7 @@
 #include <sys/shm.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 static void need(int holds, const char *what) {
@@ -113,6 +116,35 @@ static void pin(const char *path, size_t page) {
     pause();
 }
 
+/* Pages that the kernel has moved since it started. */
+static long moved_pages(void) {
+    static char text[1 << 16];
+    int file = open("/proc/vmstat", O_RDONLY);
+    need(file >= 0, "/proc/vmstat");
+    size_t length = 0;
+    for (ssize_t got; (got = read(file, text + length, sizeof text - 1 - length)) > 0;)
+        length += (size_t)got;
+    text[length] = '\0';
+    close(file);
+    const char *at = strstr(text, "pgmigrate_success ");
+    need(at != NULL, "pgmigrate_success");
+    return atol(at + strlen("pgmigrate_success "));
+}
+
+static void kill_after(long pages, char **command) {
+    long until = moved_pages() + pages;
+    pid_t child = fork();
+    need(child >= 0, "fork");
+    if (child == 0) {
+        execvp(command[0], command);
+        need(0, command[0]);
+    }
+    while (moved_pages() < until && waitpid(child, NULL, WNOHANG) == 0)
+        sched_yield();
+    kill(child, SIGKILL);
+    waitpid(child, NULL, 0);
+}
+
 int main(int argc, char **argv) {
     need(argc >= 4, "usage");
     if (!strcmp(argv[1], "write")) {
@@ -132,6 +164,8 @@ int main(int argc, char **argv) {
         pause();
     } else if (!strcmp(argv[1], "pin")) {
         pin(argv[2], (size_t)atoi(argv[3]));
+    } else if (!strcmp(argv[1], "kill")) {
+        kill_after(atol(argv[2]), argv + 3);
     } else if (!strcmp(argv[1], "as")) {
         need(setgid((gid_t)atoi(argv[2])) == 0 && setuid((uid_t)atoi(argv[2])) == 0, "setuid");
         execvp(argv[3], argv + 3);

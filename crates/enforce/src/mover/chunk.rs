@@ -5,10 +5,15 @@ use super::plan::Pair;
 use super::run::{BASE, Run};
 use super::stayed::{Cause, Stayed};
 use nodewise_linux::pages::{CallError, PageStatus};
+use std::time::Duration;
 
 /// log2 of the bytes of a transparent huge page, and its number of base pages.
 const HUGE: u32 = 21;
 const HUGE_PAGES: usize = 1 << (HUGE - BASE);
+
+/// Pause before pages that were in use are tried again: a page fault or a read that holds a page takes less, where its
+/// thread is not preempted meanwhile. The kernel's own ten attempts follow one another at once.
+const BEFORE_RETRY: Duration = Duration::from_millis(2);
 
 /// Runs of pages that are moved by one call.
 pub type Chunk = Vec<Run>;
@@ -117,8 +122,11 @@ impl Work<'_> {
     /// Moves pages and records the result of each; returns those that moved, ascending.
     fn move_and_record(&mut self, addresses: Vec<u64>) -> Vec<u64> {
         let mut moved = Vec::new();
-        let failed = self.try_once(addresses, &mut moved);
-        let failed = self.try_once(failed, &mut moved);
+        let mut failed = self.try_once(addresses, &mut moved);
+        if !failed.is_empty() {
+            std::thread::sleep(BEFORE_RETRY);
+            failed = self.try_once(failed, &mut moved);
+        }
         self.record_stayed(&failed, Cause::Busy);
         self.outcome.moved += self.base_pages(moved.len());
         moved.sort_unstable();
