@@ -50,6 +50,12 @@ def agreement(browser, address, profile, name):
         shown = {p for p in seen if p.startswith(f"/policies/{policy}/local_")}
         expected = {f"/policies/{policy}/local_fraction" if exact else f"/policies/{policy}/local_range/0"}
         check(f"{name}: the local share of policy {policy} is shown, of samples by its bounds", shown == expected, shown)
+    if address.startswith("http"):
+        threads = watched.page.evaluate("() => fetch('p/0/threads.json').then(r => r.json())")
+        before, first = threads["before"], report["policies"][0]
+        same = abs(before["local_fraction"] - first["local_fraction"]) < 1e-12
+        check(f"{name}: threads before are the overview's today", same and before["affinity"] == report["affinity"]["name"],
+              (before["affinity"], before["local_fraction"], first))
     sentence = report["verdict"]["sentence"].replace("`", "")
     watched.view("overview")
     check(f"{name}: it opens with the verdict", sentence in watched.text().replace("`", ""), sentence)

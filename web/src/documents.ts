@@ -264,20 +264,26 @@ export interface Threads {
   /** `[group][group]`, symmetric: the sum over pages of the smaller of both groups' accesses. The diagonal contains
    *  accesses to pages that no other group uses. */
   sharing: number[][];
-  /** The current assignment of threads to nodes; if it is already sharing-aware, the assignment in order of numbers. */
+  /** Threads in order of their numbers, if the report itself assumes threads that are placed by sharing. */
+  in_order: Assignment | null;
+  /** The baseline of the report. */
   before: Placing;
   /** The sharing-aware assignment, with the recommended policy. */
   after: Placing;
 }
 
-export interface Placing {
+/** Groups of threads on nodes. */
+export interface Assignment {
   affinity: string;
-  /** Policy under whose mapping the traffic was computed. */
-  policy: string;
   /** Node of each group. */
   nodes: number[];
   /** Clusters of groups that should be on one node, as indices of groups. */
   clusters: number[][];
+}
+
+export interface Placing extends Assignment {
+  /** Policy under whose mapping the traffic was computed. */
+  policy: string;
   /** Accesses, `[cpu_node][memory_node]`. */
   accesses: number[][];
   local_fraction: number;

@@ -32,7 +32,7 @@ mod view;
 
 pub use film::{Film, FilmBuilder};
 pub use session::SessionDocuments;
-pub use threads::Placement;
+pub use threads::{Placement, Placements};
 pub use view::{Findings, View};
 
 use std::borrow::Cow;

@@ -1,4 +1,4 @@
-//! The sharing graph of threads, with the current placement and a sharing-aware one.
+//! The sharing graph of threads, with the placement of the report's baseline and a sharing-aware one.
 
 use crate::sums::{Pages, homes, narrowed};
 use crate::traffic::{Matrix, added, local_fraction, matrices};
@@ -19,6 +19,7 @@ const CHUNK: usize = 1 << 15;
 struct Document {
     groups: Vec<Group>,
     sharing: Vec<Vec<f64>>,
+    in_order: Option<Assignment>,
     before: Placing,
     after: Placing,
 }
@@ -29,12 +30,19 @@ struct Group {
     label: String,
 }
 
+/// Groups of threads on nodes.
 #[derive(Serialize)]
-struct Placing {
+struct Assignment {
     affinity: String,
-    policy: String,
     nodes: Vec<u32>,
     clusters: Vec<Vec<usize>>,
+}
+
+#[derive(Serialize)]
+struct Placing {
+    #[serde(flatten)]
+    assignment: Assignment,
+    policy: String,
     accesses: Matrix,
     local_fraction: f64,
     /// For samples: the interval of the local share of accesses.
@@ -50,28 +58,41 @@ pub struct Placement {
     pub mapping: Mapping,
 }
 
+/// The placements that the view of threads compares.
+#[derive(Clone, Debug)]
+pub struct Placements {
+    /// The threads in order of their numbers, if the report itself assumes threads that are placed by sharing.
+    pub in_order: Option<Affinity>,
+    /// The baseline of the report, so that its figures are those of the overview.
+    pub before: Placement,
+    /// Threads placed by sharing, with the recommended policy.
+    pub after: Placement,
+}
+
 /// Makes `threads.json`. `numbers` are the threads' numbers for people; `range` returns the interval of a share of
 /// accesses for a share of samples.
 #[must_use]
 pub fn document(
     pages: &Pages,
     numbers: &[u32],
-    before: &Placement,
-    after: &Placement,
+    compared: &Placements,
     range: impl Fn(f64) -> Option<[f64; 2]>,
 ) -> Vec<u8> {
     let groups = Groups::of(numbers);
     let graph = SharingGraph::of(&pages.histogram, &groups.of);
     let clusters = clusters(&graph, groups.members.len());
+    let assignment = |affinity: &Affinity| Assignment {
+        nodes: groups.nodes(affinity),
+        affinity: affinity.name.clone(),
+        clusters: clusters.clone(),
+    };
     let placing = |placement: &Placement| {
         let affinity = narrowed(&placement.affinity);
         let matrix = matrices(pages, &affinity, &[&homes(&placement.mapping)]);
         let accesses = matrix.into_iter().next().unwrap_or_default();
         Placing {
-            nodes: groups.nodes(&affinity),
-            affinity: affinity.name,
+            assignment: assignment(&affinity),
             policy: placement.mapping.policy.clone(),
-            clusters: clusters.clone(),
             local_fraction: local_fraction(&accesses),
             local_range: range(local_fraction(&accesses)),
             accesses,
@@ -79,8 +100,9 @@ pub fn document(
     };
     let document = Document {
         sharing: groups.sharing(pages, &graph),
-        before: placing(before),
-        after: placing(after),
+        in_order: compared.in_order.as_ref().map(narrowed).as_ref().map(assignment),
+        before: placing(&compared.before),
+        after: placing(&compared.after),
         groups: groups.described(numbers),
     };
     serde_json::to_vec(&document).expect("plain structs serialize")

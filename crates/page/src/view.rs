@@ -4,7 +4,7 @@ use crate::film::Film;
 use crate::pyramid::{CELLS, Pyramid, cells, coarsest};
 use crate::strip::{Strip, StripRun};
 use crate::sums::Pages;
-use crate::threads::Placement;
+use crate::threads::Placements;
 use crate::traffic::matrices;
 use crate::{cell_threads, machine, threads, tile};
 use nodewise_analysis::{Affinity, Histogram, NodeCounts, SharingClass, sampled_share, thread_numbers};
@@ -41,10 +41,8 @@ pub struct Findings<'a> {
     pub objects: Vec<ObjectId>,
     /// The film of the run.
     pub film: Film,
-    /// The current placement of threads and pages.
-    pub before: Placement,
-    /// The recommended placement of threads and pages.
-    pub after: Placement,
+    /// The placements that the view of threads compares.
+    pub placements: Placements,
 }
 
 /// The documents of one profile. Keeps a few bytes per page in addition to the histogram.
@@ -89,8 +87,8 @@ impl View {
             let accesses = sampled_share(share, report.totals.accesses, unseen);
             Some([accesses.low, accesses.high])
         };
-        let threads_json = threads::document(&pages, &numbers, &findings.before, &findings.after, range);
-        drop((findings.before, findings.after));
+        let threads_json = threads::document(&pages, &numbers, &findings.placements, range);
+        drop(findings.placements);
         let predictions = &findings.simulation.predictions;
         let machine_json = machine::document(machine, predictions, traffic, report.program.exact);
         let add = |positions: Range<usize>, row: &mut [u64]| add(&pages, &strip, positions, row);

@@ -6,7 +6,7 @@ use crate::selection::{Files, Selected, Selection};
 use anyhow::bail;
 use nodewise_advise::{ReportOptions, advise};
 use nodewise_analysis::{Affinity, Usage};
-use nodewise_page::{Film, Placement, View};
+use nodewise_page::{Film, Placement, Placements, View};
 use nodewise_placement::{Context, Mapping, page_policy, thread_policy};
 use nodewise_profile::ObjectId;
 use nodewise_report::{Findings, Report};
@@ -124,11 +124,26 @@ impl Analysed {
 
     fn shown(self, film: Film) -> anyhow::Result<View> {
         let after = self.placed(SHARING, self.chosen())?;
-        let now = match self.selected.affinity.name.as_str() {
-            SHARING => IN_ORDER,
-            other => other,
+        let context = self.selected.context();
+        let in_order = match context.affinity.name == SHARING {
+            true => Some(thread_policy(
+                IN_ORDER,
+                context.profile,
+                context.histogram,
+                context.machine,
+                &Files,
+            )?),
+            false => None,
         };
-        let before = self.placed(now, &self.mappings[0])?;
+        let before = Placement {
+            affinity: context.affinity.clone(),
+            mapping: self.mappings[0].clone(),
+        };
+        let placements = Placements {
+            in_order,
+            before,
+            after,
+        };
         let Selected {
             reader,
             histogram,
@@ -146,8 +161,7 @@ impl Analysed {
             report: self.report,
             objects: self.objects,
             film,
-            before,
-            after,
+            placements,
         }))
     }
 

@@ -29,7 +29,7 @@ function ThreadsView({ documents, report, profile, state }: ViewProps) {
       {threads.groups.length === 1 && !grouped && <p class="none">One thread: it shares with nobody.</p>}
       {nodes === 1 && <p class="none">One node: wherever threads run, memory is local.</p>}
       {grouped && <p class="none">There are too many threads to show each: neighbours stand together in {threads.groups.length} groups.</p>}
-      {nodes > 1 && <Worth threads={threads} today={report.affinity.name} />}
+      {nodes > 1 && <Worth threads={threads} />}
       {nodes > 1 && <Roles report={report} />}
       <div class="beside">
         <Sharing threads={threads} nodes={nodes} palette={palette} after={state.order === "after"} unit={unit} />

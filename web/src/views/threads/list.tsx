@@ -4,6 +4,7 @@ import type { Threads } from "../../documents";
 import { Figure } from "../../figure";
 import { count } from "../../format";
 import { css, type Palette } from "../../palette";
+import { sides } from "./order";
 
 function partner(threads: Threads, group: number): { group: number; value: number } | null {
   let best: { group: number; value: number } | null = null;
@@ -14,8 +15,9 @@ function partner(threads: Threads, group: number): { group: number; value: numbe
 }
 
 export function List({ threads, palette, unit }: { threads: Threads; palette: Palette; unit: string }) {
+  const compared = sides(threads);
   const lines = threads.groups.map((group, i) => {
-    const [before, after] = [threads.before.nodes[i] ?? 0, threads.after.nodes[i] ?? 0];
+    const [before, after] = compared.map((side) => side.placing.nodes[i] ?? 0) as [number, number];
     const shared = (threads.sharing[i] ?? []).reduce((sum, v, j) => (j === i ? sum : sum + v), 0);
     return { label: group.label, before, after, own: threads.sharing[i]?.[i] ?? 0, shared, partner: partner(threads, i) };
   });
@@ -23,9 +25,16 @@ export function List({ threads, palette, unit }: { threads: Threads; palette: Pa
     <Figure
       id="thread-list"
       title="Threads"
-      what={`Where each thread runs before and after, how many ${unit} go to pages of its own, and whom it shares most with.`}
+      what={`On which node each thread runs, ${compared.map((side) => side.title.toLowerCase()).join(" and ")}, how many ${unit} go to pages of its own, and whom it shares most with.`}
       rows={() => [
-        ["threads", "node before", "node after", `${unit} to its own pages`, `${unit} to shared pages`, "shares most with", unit],
+        [
+          "threads",
+          ...compared.map((side) => `node ${side.title.toLowerCase()}`),
+          `${unit} to its own pages`,
+          `${unit} to shared pages`,
+          "shares most with",
+          unit,
+        ],
         ...lines.map((l) => [
           l.label,
           l.before,

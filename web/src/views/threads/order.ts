@@ -1,6 +1,25 @@
 // Orders groups of threads by node, then by cluster, then by number.
 
-import type { Placing } from "../../documents";
+import type { Assignment, Threads } from "../../documents";
+
+/** The two assignments of threads that are compared, with their titles. Where the report's own figures are with threads
+ *  placed by sharing, its baseline would show no difference: the threads in order of their numbers are shown then. */
+export function sides(threads: Threads): [Titled, Titled] {
+  return threads.in_order
+    ? [
+        { title: "In order", placing: threads.in_order },
+        { title: "By sharing", placing: threads.after },
+      ]
+    : [
+        { title: "Before", placing: threads.before },
+        { title: "After", placing: threads.after },
+      ];
+}
+
+export interface Titled {
+  title: string;
+  placing: Assignment;
+}
 
 export interface Order {
   groups: number[];
@@ -20,7 +39,7 @@ function runs<T>(of: readonly T[]): { value: T; first: number; end: number }[] {
   return made;
 }
 
-export function ordered(placing: Placing): Order {
+export function ordered(placing: Assignment): Order {
   const cluster = new Map<number, number>();
   placing.clusters.forEach((members, i) => members.forEach((group) => cluster.set(group, i)));
   const of = (group: number) => cluster.get(group) ?? -1;

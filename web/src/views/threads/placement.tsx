@@ -1,37 +1,43 @@
 // Threads on nodes, before and after.
 
 import { Bar } from "../../bar";
-import type { Placing, Threads } from "../../documents";
+import type { Assignment, Threads } from "../../documents";
 import { Figure } from "../../figure";
 import { between, percent, plural } from "../../format";
 import { css, readable, type Palette } from "../../palette";
+import { sides } from "./order";
 
 const CHIP = 19;
 const PAD = 7;
 
 export function Placement({ threads, nodes, palette }: { threads: Threads; nodes: number; palette: Palette }) {
+  const [from, to] = sides(threads);
   const moved = threads.groups
-    .filter((_, i) => threads.before.nodes[i] !== threads.after.nodes[i])
+    .filter((_, i) => from.placing.nodes[i] !== to.placing.nodes[i])
     .reduce((sum, g) => sum + g.threads.length, 0);
   return (
     <Figure
       id="placement"
       title="Threads on nodes"
-      what="Each box is a node, each chip a thread (or a group of them). Chips keep the colour of the node they were on before, so that on the right a chip of another colour has moved."
+      what="Each box is a node, each chip a thread (or a group of them). Chips have the colour of their node on the left, so that on the right a chip of another colour has moved."
       rows={() => [
-        ["threads", "node before", "node after"],
+        ["threads", `node ${from.title.toLowerCase()}`, `node ${to.title.toLowerCase()}`],
         ...threads.groups.map((g, i) => [
           g.threads.length > 1 ? g.label : Number(g.threads[0] ?? g.label),
-          threads.before.nodes[i],
-          threads.after.nodes[i],
+          from.placing.nodes[i],
+          to.placing.nodes[i],
         ]),
       ]}
     >
       <div class="pair">
-        <Side title="Before" threads={threads} placing={threads.before} nodes={nodes} palette={palette} />
-        <Side title="After" threads={threads} placing={threads.after} nodes={nodes} palette={palette} />
+        {[from, to].map((side) => (
+          <Side key={side.title} {...side} threads={threads} nodes={nodes} palette={palette} />
+        ))}
       </div>
-      <p class="reading">{moved === 0 ? "No thread would change its node." : `${plural(moved, "thread")} would run on another node.`}</p>
+      <p class="reading">
+        {moved === 0 ? "No thread would change its node." : `${plural(moved, "thread")} would run on another node.`}
+        {threads.in_order && " All figures of this report are with threads placed by sharing, those of today's pages too."}
+      </p>
     </Figure>
   );
 }
@@ -45,7 +51,7 @@ function Side({
 }: {
   title: string;
   threads: Threads;
-  placing: Placing;
+  placing: Assignment;
   nodes: number;
   palette: Palette;
 }) {
@@ -96,7 +102,7 @@ function Side({
 }
 
 function Chip({ threads, group, x, y, palette }: { threads: Threads; group: number; x: number; y: number; palette: Palette }) {
-  const [before, after] = [threads.before.nodes[group] ?? 0, threads.after.nodes[group] ?? 0];
+  const [before, after] = sides(threads).map((side) => side.placing.nodes[group] ?? 0) as [number, number];
   const name = threads.groups[group]!.label;
   const label = name.replace(/^threads? /, "");
   const colour = palette.node(before);
@@ -118,8 +124,8 @@ function Chip({ threads, group, x, y, palette }: { threads: Threads; group: numb
   );
 }
 
-/** The benefit of the change of placement; `today` is the affinity of the report. */
-export function Worth({ threads, today }: { threads: Threads; today: string }) {
+/** The benefit of the recommended placement over the report's baseline. */
+export function Worth({ threads }: { threads: Threads }) {
   const { before, after } = threads;
   const unit = after.local_range ? "samples" : "accesses";
   const gain = after.local_fraction - before.local_fraction;
@@ -161,15 +167,7 @@ export function Worth({ threads, today }: { threads: Threads; today: string }) {
           </p>
         </div>
       ))}
-      <p class="said">
-        The change {said}.
-        {before.affinity !== today && (
-          <>
-            {" "}
-            “Today” on the overview has the threads placed <code>{today}</code>.
-          </>
-        )}
-      </p>
+      <p class="said">The change {said}.</p>
     </div>
   );
 }

@@ -12,7 +12,7 @@ import { device, atSavedResolution, ImageBuffer, sized } from "../../paint/surfa
 import { css, type Palette } from "../../palette";
 import { Segments } from "../../segments";
 import { Key, Outline, Ramp } from "../layout/legend";
-import { ordered, type Order } from "./order";
+import { ordered, sides, type Order } from "./order";
 
 const EDGE = 58;
 const BAND = 7;
@@ -28,7 +28,8 @@ export interface SharingProps {
 type Pair = { row: number; column: number } | null;
 
 export function Sharing({ threads, nodes, palette, after, unit }: SharingProps) {
-  const placing = after ? threads.after : threads.before;
+  const [from, to] = sides(threads);
+  const placing = (after ? to : from).placing;
   const order = useMemo(() => ordered(placing), [placing]);
   const inks = useMemo(() => new Inks(palette, nodes), [palette, nodes]);
   const base = useRef<HTMLCanvasElement>(null);
@@ -81,8 +82,8 @@ export function Sharing({ threads, nodes, palette, after, unit }: SharingProps) 
           state="order"
           value={after ? "after" : "before"}
           options={[
-            ["before", "Before"],
-            ["after", "After"],
+            ["before", from.title],
+            ["after", to.title],
           ]}
         />
       }
@@ -202,21 +203,15 @@ function cross(canvas: HTMLCanvasElement, side: number, n: number, pair: Pair, p
 }
 
 function rows(threads: Threads, unit: string): Row[] {
-  const made: Row[] = [["threads", "node before", "node after", "threads", "node before", "node after", `${unit} to shared pages`]];
+  const compared = sides(threads);
+  const titles = compared.map((side) => `node ${side.title.toLowerCase()}`);
+  const nodes = (group: number) => compared.map((side) => side.placing.nodes[group]);
+  const made: Row[] = [["threads", ...titles, "threads", ...titles, `${unit} to shared pages`]];
   threads.groups.forEach((a, i) =>
     threads.groups.slice(i).forEach((b, d) => {
       const j = i + d;
       const value = threads.sharing[i]?.[j] ?? 0;
-      if (value > 0 || i === j)
-        made.push([
-          a.label,
-          threads.before.nodes[i],
-          threads.after.nodes[i],
-          b.label,
-          threads.before.nodes[j],
-          threads.after.nodes[j],
-          value,
-        ]);
+      if (value > 0 || i === j) made.push([a.label, ...nodes(i), b.label, ...nodes(j), value]);
     }),
   );
   return made;
