@@ -260,8 +260,11 @@ pub fn judge<S: AccessSource>(source: &S, profile: &Profile) {
         report,
         objects: advice.objects.iter().map(|o| o.blame.object).collect(),
         film: film.finish(),
-        before: placed(),
-        after: placed(),
+        placements: nodewise_page::Placements {
+            in_order: None,
+            before: placed(),
+            after: placed(),
+        },
     };
     let view = View::new(findings);
     let (levels, tiles) = (view.coarsest(), view.tiles(0));

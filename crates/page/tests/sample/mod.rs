@@ -4,7 +4,7 @@
 use nodewise_advise::advise;
 use nodewise_analysis::{Affinity, Histogram, Samples, Timeline, Usage, compact_order, read};
 use nodewise_machine::{CpuId, Machine, Node, Route};
-use nodewise_page::{FilmBuilder, Findings, Placement, View};
+use nodewise_page::{FilmBuilder, Findings, Placement, Placements, View};
 use nodewise_placement::policies::Nothing;
 use nodewise_placement::{Context, Mapping, page_policies};
 use nodewise_profile::*;
@@ -125,8 +125,11 @@ impl Sample {
             report: report.clone(),
             objects: advice.objects.iter().map(|o| o.blame.object).collect(),
             film: film.finish(),
-            before: placement(0),
-            after: placement(mappings.len() - 1),
+            placements: Placements {
+                in_order: None,
+                before: placement(0),
+                after: placement(mappings.len() - 1),
+            },
         };
         let view = View::new(findings);
         Made {
