@@ -14,6 +14,7 @@ from recordings import TAKES
 ASSUMED = {
     "parallelism": ("misses in flight", "2 to 12: from dependent loads to a core that fills its line buffers"),
     "assumed_ns": ("compute per access", "0.05 to 20 ns on the recording host, as an emulated run has no times"),
+    "assumed_bandwidth": ("assumed bandwidths, times", "2/3 to 3/2: what is measured of nominal bandwidths (docs/model.md)"),
     "queue_ns": ("delay under load", "13 to 71 ns: fifteen published curves"),
 }
 

@@ -161,6 +161,8 @@ OPEN = [(PRICES, "Table 5 and section 4.3: 0.05 to 5", "--migration-cost", PRICE
         ("dynamic migration from, lines/us", "Dashti et al. 2013: 50; none to four times that", "--dynamic-rate", 50,
          {"fast": (0, 200), "full": (0, 100, 200)}),
         ("misses in flight", "docs/model.md: 2 to 12", "--misses-in-flight", 5, {"fast": (2, 12), "full": (2, 3, 8, 12)}),
+        ("assumed bandwidths, times", "docs/model.md: 2/3 to 3/2 of the bandwidths that the machine's file marks as assumed",
+         "--bandwidth-factor", 1, dict.fromkeys(("fast", "full"), (0.667, 1.5))),
         ("core factor", cores.SOURCE, "--core-factor", cores.factor("machine-a"),
          dict.fromkeys(("fast", "full"), cores.plausible("machine-a")))]
 

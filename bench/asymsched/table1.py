@@ -141,6 +141,7 @@ S13 = Check("S13", lambda data: data,
             inputs={"machine A's links all equal": lambda data: {**data, "A": data["D"]}}, unit=" %", lacks=MACHINES_ALONE)
 
 
+BANDWIDTHS = (0.667, 1, 1.5)
 MISSES, MIDDLE = (2, 5, 12), 5  # docs/model.md: the middle one is typical
 PLACES = {"least": 0, "by the table": 1, "most": 2}  # in a machine's plausible core factors
 
@@ -148,6 +149,8 @@ PLACES = {"least": 0, "by the table": 1, "most": 2}  # in a machine's plausible 
 def ranges(data, factors):
     """`data(option, value)` is what all recordings give; `factors`: option and value by the factor's name."""
     return [Range("core factor", cores.SOURCE, {name: data(*asked) for name, asked in factors.items()}),
+            Range("assumed bandwidths, times", "docs/model.md: 2/3 to 3/2 of the bandwidths that the machine's file marks as assumed",
+                  {str(f): data("--bandwidth-factor", f) for f in BANDWIDTHS}),
             Range("misses in flight", "docs/model.md: 2 to 12", {str(n): data("--misses-in-flight", n) for n in MISSES})]
 
 

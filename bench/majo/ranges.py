@@ -9,8 +9,8 @@ from laboratory import PROFILED, SAMPLED
 from programs import LARGE, MOVED, PROGRAMS, SIZES, SMALL, TRANSFORMED
 from study import scaled_bytes
 
-MODEL = ("the model's scenarios (docs/model.md): misses in flight 2 to 12, share of lines from memory, queueing, cost of recording, one "
-         "at an end of its range at a time; each form at its least and at its most")
+MODEL = ("the model's scenarios (docs/model.md): misses in flight 2 to 12, share of lines from memory, queueing, assumed bandwidths, "
+         "cost of recording, one at an end of its range at a time; each form at its least and at its most")
 KEYS = "who makes is's keys is not said: NPB 3's create_seq is parallel, NPB 2.3's is not"
 PREDICTED = {"M7": SMALL, "M9": LARGE, "M10": LARGE}
 

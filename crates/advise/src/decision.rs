@@ -1,7 +1,7 @@
 //! Decides the verdict on the whole program.
 
 use crate::advised::Advised;
-use crate::gain::{MAX_STOCK_SLOWDOWN, MIN_GAIN, pays_once, worth_it};
+use crate::gain::{MAX_STOCK_SLOWDOWN, MIN_GAIN, largest_joint_gain, pays_once, worth_it};
 use crate::matched::Matched;
 use crate::next_command::{ReportOptions, in_words, map_and_run, plain_command};
 use crate::phrases::{faster, percent};
@@ -10,7 +10,7 @@ use crate::undecided::{Undecided, doubt};
 use crate::verdict::{Verdict, VerdictKind};
 use nodewise_analysis::{ContendedPage, Remedy, Sampled, figures};
 use nodewise_placement::Context;
-use nodewise_simulation::{Prediction, Range, Simulation};
+use nodewise_simulation::{Prediction, Range, ScenarioCost, Simulation};
 
 /// Runs predicted to take less time than this, in seconds, are inconclusive: starting a process takes about a
 /// millisecond, so too much of the time is start-up.
@@ -115,6 +115,48 @@ pub(crate) fn of_short_run(simulation: &Simulation) -> Option<String> {
         )
     };
     (seconds < SHORT_RUN_S).then(text)
+}
+
+/// Says that a placement would pay where all uncertain quantities are at ends of their ranges at once, of a verdict to
+/// leave the program alone, which holds where each of them alone is; `None` where none would.
+pub(crate) fn of_all_ranges(simulation: &Simulation, verdict: &Verdict) -> Option<String> {
+    if !matches!(
+        verdict.outcome,
+        VerdictKind::LeaveAlone | VerdictKind::NotMemoryBound
+    ) {
+        return None;
+    }
+    let (best, gain) = largest_joint_gain(simulation)?;
+    let narrows = match simulation.calibration.measured_cost {
+        true => "",
+        false => "`record --plain` narrows them, ",
+    };
+    Some(format!(
+        " With all ranges at an end at once `{}` would gain {}: {narrows}`nodewise tune` measures.",
+        best.policy,
+        percent(gain)
+    ))
+}
+
+/// The reason to measure a placement, of which next to nothing would be left where all uncertain quantities are at ends
+/// of their ranges at once; `None` if it pays there too, or one of them alone takes its gain, which the verdict says.
+pub(crate) fn least_of_all_ranges(simulation: &Simulation, verdict: &Verdict) -> Option<String> {
+    if !matches!(verdict.outcome, VerdictKind::Place | VerdictKind::Stock) {
+        return None;
+    }
+    let chosen = simulation
+        .predictions
+        .iter()
+        .find(|p| p.policy == verdict.policy)?;
+    let least = |costs: &[ScenarioCost]| costs.iter().map(|c| c.speedup).fold(f64::MAX, f64::min) - 1.0;
+    let (alone, together) = (least(&chosen.by_scenario), least(&chosen.jointly));
+    let left = match together {
+        loss if loss < -0.005 => format!("it loses {}", percent(-loss)),
+        _ => "it gains next to nothing".to_owned(),
+    };
+    (alone >= MIN_GAIN && together < MIN_GAIN).then(|| {
+        format!("With all of the model's ranges at an end at once {left}: measure before and after.")
+    })
 }
 
 /// Says that a placement would pay only if threads took the same parts again; `None` unless it is better than all

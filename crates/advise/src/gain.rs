@@ -69,6 +69,27 @@ pub(crate) fn scenario_outcomes(simulation: &Simulation, matching: Option<&[f64]
     simulation.scenarios.iter().enumerate().map(outcome).collect()
 }
 
+/// The prediction that gains most where all uncertain quantities are at ends of their ranges together, with its gain,
+/// among those that are not random and remain valid in other runs; `None` if memory hardly matters there, or nothing
+/// gains enough.
+pub(crate) fn largest_joint_gain(simulation: &Simulation) -> Option<(&Prediction, f64)> {
+    let bound = simulation
+        .baseline()
+        .jointly
+        .iter()
+        .map(|c| c.memory_share >= MEMORY_BOUND);
+    let bound: Vec<bool> = bound.collect();
+    let valid = |p: &&Prediction| is_valid_in_other_runs(p) && !p.policy.starts_with("random");
+    let gain = |p: &Prediction| {
+        let corners = p.jointly.iter().zip(&bound).filter(|(_, bound)| **bound);
+        corners.map(|(cost, _)| cost.speedup).fold(1.0, f64::max) - 1.0
+    };
+    let gains = simulation.predictions.iter().filter(valid).map(|p| (p, gain(p)));
+    gains
+        .max_by(|a, b| a.1.total_cmp(&b.1))
+        .filter(|(_, gain)| *gain >= MIN_GAIN)
+}
+
 /// Share of the baseline's time that the best placement is predicted to save.
 pub(crate) fn saved(simulation: &Simulation) -> f64 {
     let best = worth_it(simulation).into_iter().next();

@@ -137,10 +137,13 @@ pub fn advise(
     let program = samples.as_ref().map(|s| &s.program);
     let mut verdict = decision::verdict(context, simulation, &objects, matched, report_options, program);
     verdict.reasons.extend(decision::of_few_lines(&contended_pages));
+    let least = decision::least_of_all_ranges(simulation, &verdict).filter(|_| samples.is_none());
+    verdict.reasons.extend(least);
     if decision::is_decided(context) {
         let exact = samples.is_none().then(|| {
             [
                 decision::of_one_run(simulation),
+                decision::of_all_ranges(simulation, &verdict),
                 decision::of_short_run(simulation),
                 decision::of_part(context),
                 decision::of_mostly_few_lines(&contended_pages),

@@ -189,6 +189,12 @@ fn because(varied: Varied, simulation: &Simulation) -> String {
             "how long a full controller delays accesses ({})",
             between(parameters.queue_ns, " ns")
         ),
+        Varied::Bandwidth => format!(
+            "bandwidths of {} that no source states ({} what its file assumes)",
+            simulation.machine,
+            between(parameters.assumed_bandwidth, " times")
+        ),
+        Varied::Jointly => "several of these quantities together".to_owned(),
         Varied::Nothing => "nothing".to_owned(),
     }
 }

@@ -135,7 +135,14 @@ fn times_and_shares_have_units_or_are_plain_numbers() {
     }
     let profile = synthetic::profile("refusals-times").display().to_string();
     let simulate = format!("simulate {profile} --machine nehalem-2s --json --plain-cpu");
-    let [plain, unit] = ["90", "1m30s"].map(|time| nodewise(&format!("{simulate} {time}")).stdout);
+    let [plain, unit] = ["0.001", "1ms"].map(|time| nodewise(&format!("{simulate} {time}")).stdout);
     assert!(!plain.is_empty());
     assert_eq!(plain, unit);
+    let longer = nodewise(&format!("{simulate} 90"));
+    let stderr = String::from_utf8_lossy(&longer.stderr);
+    assert_eq!(longer.status.code(), Some(2));
+    assert!(
+        stderr.contains("the recorded run itself took") && stderr.lines().count() == 1,
+        "{stderr}"
+    );
 }

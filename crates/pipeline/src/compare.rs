@@ -21,7 +21,9 @@ use anyhow::bail;
 use movers::Movers;
 use nodes::NodeChoices;
 use nodewise_machine::Machine;
-use nodewise_simulation::{Parameters, Range, Simulation, Traffic, simulate_moving, with_latency_ratio};
+use nodewise_simulation::{
+    Parameters, Range, Simulation, Traffic, simulate_moving, with_assumed_bandwidth, with_latency_ratio,
+};
 use std::path::PathBuf;
 
 /// The parameters of a comparison.
@@ -41,6 +43,8 @@ pub struct Question {
     pub limits: Limits,
     /// The ratio of remote to local latency that replaces the machine's.
     pub latency_ratio: Option<f64>,
+    /// Factor on the machine's assumed bandwidths; `None` for the model's range.
+    pub bandwidth_factor: Option<f64>,
     /// Which of the recorded accesses reach memory.
     pub traffic: Traffic,
     /// Compute time on the machine's cores, relative to the recording host's.
@@ -129,16 +133,24 @@ impl Question {
         sweep::sweep(policy, &self.limits, &self.open(machine)?, &self.parameters())
     }
 
-    /// Opens the profile on a machine whose remote latency may be replaced.
+    /// Replaces the figures of a machine for which the question has others.
+    fn change(&self, machine: &mut Machine) {
+        if let Some(factor) = self.bandwidth_factor {
+            *machine = with_assumed_bandwidth(machine, factor);
+        }
+        if let Some(ratio) = self.latency_ratio {
+            *machine = with_latency_ratio(machine, ratio);
+        }
+    }
+
+    /// Opens the profile on a machine whose figures may be replaced.
     fn open(&self, machine: &str) -> anyhow::Result<Selected> {
         let selection = Selection {
             machine: machine.to_owned(),
             ..self.selection.clone()
         };
         let mut selected = selection.open()?;
-        if let Some(ratio) = self.latency_ratio {
-            selected.machine = with_latency_ratio(&selected.machine, ratio);
-        }
+        self.change(&mut selected.machine);
         if let Some(cpus) = self.cpus_of(0, 1)? {
             selected.affinity = folded(&selected, &selection.affinity, cpus)?;
         }
@@ -172,6 +184,9 @@ impl Question {
             traffic: self.traffic,
             counted: self.counted,
             parallelism: self.misses_in_flight.map_or(all.parallelism, Range::exactly),
+            assumed_bandwidth: self
+                .bandwidth_factor
+                .map_or(all.assumed_bandwidth, |_| Range::exactly(1.0)),
             ..all
         }
     }

@@ -10,7 +10,7 @@ use nodewise_placement::{
     Context, Mapping, Outside, PagePolicy, page_policies, policies::Custom, thread_policy,
 };
 use nodewise_profile::{Observer, Profile};
-use nodewise_simulation::Parameters;
+use nodewise_simulation::{Calibration, Parameters};
 use nodewise_store::Reader;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -97,6 +97,7 @@ impl Selection {
         if histogram.is_empty() {
             bail!(empty(reader.folder(), profile.meta.observer));
         }
+        self.check_plain_cpu(profile, &histogram)?;
         let affinity = thread_policy(&self.affinity, profile, &histogram, &machine, &Files)?;
         Ok(Selected {
             reader,
@@ -104,6 +105,24 @@ impl Selection {
             affinity,
             machine,
         })
+    }
+
+    /// Refuses a time of the plain build that is longer than that of the recorded one, beyond what samples explain: it is
+    /// of other work, or contains waiting.
+    fn check_plain_cpu(&self, profile: &Profile, histogram: &Histogram) -> anyhow::Result<()> {
+        let Some(plain) = self.plain_cpu else {
+            return Ok(());
+        };
+        let calibration = Calibration::new(profile, histogram, &self.parameters());
+        if calibration.measured_cost && calibration.recording_cost.max < 1.0 {
+            bail!(
+                "--plain-cpu {:.3}s: the recorded run itself took {:.3} s of CPU time without waiting; a plain run of the \
+                 same work takes no longer (OMP_WAIT_POLICY=passive leaves out waiting)",
+                plain.as_secs_f64(),
+                calibration.busy_ns * 1e-9
+            );
+        }
+        Ok(())
     }
 
     /// The machine.

@@ -227,6 +227,7 @@ mod tests {
             varied: Varied::Nothing,
             parallelism: 5.0,
             miss: 1.0,
+            bandwidth: 1.0,
             queue_ns: 25.0,
             recording_cost: calibration.recording_cost.typical,
             assumed_ns: 0.5,

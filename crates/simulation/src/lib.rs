@@ -17,6 +17,7 @@
 
 #![forbid(unsafe_code)]
 
+mod assumed_bandwidth;
 mod at_once;
 mod calibration;
 mod choice;
@@ -43,6 +44,7 @@ mod sums;
 mod tally;
 mod traffic;
 
+pub use assumed_bandwidth::with_assumed_bandwidth;
 pub use at_once::{AfterEnd, Program, ProgramPrediction, at_once};
 pub use calibration::{Basis, Calibration};
 pub use choice::{Choice, Spread};

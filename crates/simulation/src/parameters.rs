@@ -92,6 +92,9 @@ pub struct Parameters {
     pub host_latency_ns: f64,
     /// Compute time on the machine's cores over that on the recording host's. Waiting for memory is not scaled.
     pub core_factor: f64,
+    /// Factor on the bandwidths that the machine's file marks as assumed. Published measurements of one kind of memory
+    /// or link are 50 to 90 % of the nominal bandwidth; the files assume 60 to 80 %.
+    pub assumed_bandwidth: Range,
 }
 
 impl Default for Parameters {
@@ -110,6 +113,7 @@ impl Default for Parameters {
             seconds_per_gb: 0.3,
             host_latency_ns: 95.0,
             core_factor: 1.0,
+            assumed_bandwidth: Range::new(2.0 / 3.0, 1.0, 1.5),
         }
     }
 }
@@ -129,6 +133,10 @@ pub enum Varied {
     RecordingCost,
     /// Compute per access, where no time was recorded: [`Parameters::assumed_ns`].
     Compute,
+    /// Bandwidths that no source states: [`Parameters::assumed_bandwidth`].
+    Bandwidth,
+    /// All of them at once, at the ends at which memory weighs most or least.
+    Jointly,
 }
 
 impl Varied {
@@ -142,6 +150,8 @@ impl Varied {
             Self::Queue => "queue_ns",
             Self::RecordingCost => "recording_cost",
             Self::Compute => "assumed_ns",
+            Self::Bandwidth => "assumed_bandwidth",
+            Self::Jointly => "jointly",
         }
     }
 
@@ -167,6 +177,8 @@ pub struct Scenario {
     pub recording_cost: f64,
     /// Compute per access where no time was recorded, nanoseconds.
     pub assumed_ns: f64,
+    /// Factor on the machine's assumed bandwidths.
+    pub bandwidth: f64,
 }
 
 impl Scenario {
@@ -174,44 +186,119 @@ impl Scenario {
     #[must_use]
     pub fn value(&self) -> Option<f64> {
         match self.varied {
-            Varied::Nothing => None,
+            Varied::Nothing | Varied::Jointly => None,
             Varied::Parallelism => Some(self.parallelism),
             Varied::Miss => Some(self.miss),
             Varied::Queue => Some(self.queue_ns),
             Varied::RecordingCost => Some(self.recording_cost),
             Varied::Compute => Some(self.assumed_ns),
+            Varied::Bandwidth => Some(self.bandwidth),
         }
     }
 }
 
+/// A quantity with its range, and how to set it. The range begins at the end at which memory weighs least.
+struct Quantity {
+    varied: Varied,
+    least: f64,
+    most: f64,
+    set: fn(&mut Scenario, f64),
+}
+
 impl Parameters {
-    /// The typical scenario, then scenarios with one uncertain parameter each at an end of its range.
-    pub(crate) fn scenarios(&self, recording_cost: Range, is_timed: bool) -> Vec<Scenario> {
-        let typical = Scenario {
+    /// The scenario in which every quantity has its most plausible value.
+    pub(crate) fn typical(&self, recording_cost: Range) -> Scenario {
+        Scenario {
             varied: Varied::Nothing,
             parallelism: self.parallelism.typical,
             miss: self.miss.typical,
             queue_ns: self.queue_ns.typical,
             recording_cost: recording_cost.typical,
             assumed_ns: self.assumed_ns.typical,
+            bandwidth: 1.0,
+        }
+    }
+
+    /// The quantities that are not known, but for misses in flight: more of these may make memory weigh less or, as
+    /// they fill a controller, more.
+    fn quantities(&self, recording_cost: Range, is_timed: bool, bandwidth: bool) -> Vec<Quantity> {
+        let quantity = |varied, least, most, set| Quantity {
+            varied,
+            least,
+            most,
+            set,
         };
-        let mut all = vec![typical];
-        let mut vary = |varied, range: Range, set: fn(&mut Scenario, f64)| {
-            for value in [range.min, range.max] {
-                let mut scenario = typical;
-                set(&mut scenario, value);
-                if scenario != typical {
-                    all.push(Scenario { varied, ..scenario });
-                }
-            }
-        };
-        vary(Varied::Parallelism, self.parallelism, |s, v| s.parallelism = v);
-        vary(Varied::Miss, self.miss, |s, v| s.miss = v);
-        vary(Varied::Queue, self.queue_ns, |s, v| s.queue_ns = v);
-        match is_timed {
-            true => vary(Varied::RecordingCost, recording_cost, |s, v| s.recording_cost = v),
-            false => vary(Varied::Compute, self.assumed_ns, |s, v| s.assumed_ns = v),
+        let mut all = vec![
+            quantity(Varied::Miss, self.miss.min, self.miss.max, |s, v| s.miss = v),
+            quantity(Varied::Queue, self.queue_ns.min, self.queue_ns.max, |s, v| {
+                s.queue_ns = v;
+            }),
+        ];
+        all.push(match is_timed {
+            true => quantity(
+                Varied::RecordingCost,
+                recording_cost.min,
+                recording_cost.max,
+                |s, v| {
+                    s.recording_cost = v;
+                },
+            ),
+            false => quantity(
+                Varied::Compute,
+                self.assumed_ns.max,
+                self.assumed_ns.min,
+                |s, v| {
+                    s.assumed_ns = v;
+                },
+            ),
+        });
+        if bandwidth {
+            let range = self.assumed_bandwidth;
+            all.push(quantity(Varied::Bandwidth, range.max, range.min, |s, v| {
+                s.bandwidth = v;
+            }));
         }
         all
+    }
+
+    /// The typical scenario, then scenarios with one uncertain parameter each at an end of its range. `bandwidth`:
+    /// whether the machine has assumed ones.
+    pub(crate) fn scenarios(&self, recording_cost: Range, is_timed: bool, bandwidth: bool) -> Vec<Scenario> {
+        let typical = self.typical(recording_cost);
+        let mut all = vec![typical];
+        let mut vary = |varied, value, set: fn(&mut Scenario, f64)| {
+            let mut scenario = typical;
+            set(&mut scenario, value);
+            if scenario != typical {
+                all.push(Scenario { varied, ..scenario });
+            }
+        };
+        for value in [self.parallelism.min, self.parallelism.max] {
+            vary(Varied::Parallelism, value, |s, v| s.parallelism = v);
+        }
+        for quantity in self.quantities(recording_cost, is_timed, bandwidth) {
+            let (a, b) = (quantity.least, quantity.most);
+            vary(quantity.varied, a.min(b), quantity.set);
+            vary(quantity.varied, a.max(b), quantity.set);
+        }
+        all
+    }
+
+    /// Scenarios with all uncertain parameters at ends of their ranges: at those at which memory weighs least, and at
+    /// which it weighs most, each with few and with many misses in flight.
+    pub(crate) fn jointly(&self, recording_cost: Range, is_timed: bool, bandwidth: bool) -> Vec<Scenario> {
+        let quantities = self.quantities(recording_cost, is_timed, bandwidth);
+        let corner = |end: fn(&Quantity) -> f64, parallelism| {
+            let mut scenario = Scenario {
+                varied: Varied::Jointly,
+                parallelism,
+                ..self.typical(recording_cost)
+            };
+            quantities.iter().for_each(|q| (q.set)(&mut scenario, end(q)));
+            scenario
+        };
+        let ends = [self.parallelism.min, self.parallelism.max];
+        let with = |end: fn(&Quantity) -> f64| ends.map(|parallelism| corner(end, parallelism));
+        [with(|q| q.least), with(|q| q.most)].concat()
     }
 }

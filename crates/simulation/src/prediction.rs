@@ -80,6 +80,9 @@ pub struct Prediction {
     pub speedup: Range,
     /// The costs under each scenario, in the order of [`Simulation::scenarios`].
     pub by_scenario: Vec<ScenarioCost>,
+    /// The costs with all uncertain quantities at ends of their ranges; not part of [`Prediction::seconds`] and
+    /// [`Prediction::speedup`], which vary them one at a time.
+    pub jointly: Vec<ScenarioCost>,
     /// Share of accesses to pages on the accessing thread's node.
     pub local_fraction: f64,
     /// The local fraction in other runs of the command, if those were recorded and the policy moves no pages.

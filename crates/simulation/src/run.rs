@@ -1,5 +1,6 @@
 //! The simulation itself: sums over phases for each policy and scenario.
 
+use crate::assumed_bandwidth::{has_assumed_bandwidth, with_assumed_bandwidth};
 use crate::calibration::{Basis, Calibration};
 use crate::concurrency;
 use crate::counts::Memory;
@@ -26,13 +27,18 @@ pub(crate) struct SimulationRun<'a> {
     context: Context<'a>,
     mappings: &'a [Mapping],
     parameters: Parameters,
+    /// The typical scenario, then those that vary one quantity, of which there are `one_at_a_time` in all; then those
+    /// that vary all.
     scenarios: Vec<Scenario>,
+    one_at_a_time: usize,
     calibration: Calibration,
     /// The real machine: the one that policies see, or the one with the nodes that each policy is on.
     machine: &'a Machine,
     on: Option<&'a [Vec<NodeId>]>,
     /// Resources that each policy's nodes are mapped to, by policy.
     resources: Vec<Arc<Resources>>,
+    /// The same with other assumed bandwidths, by their factor.
+    scaled: Vec<(f64, Vec<Arc<Resources>>)>,
     slot_nodes: Vec<usize>,
     /// By policy: mappings first, then policies that move pages.
     sums: Vec<Sums>,
@@ -56,16 +62,41 @@ impl<'a> SimulationRun<'a> {
         let calibration = Calibration::new(context.profile, context.histogram, parameters);
         let parameters = parameters.clone();
         let timed = calibration.is_timed() || calibration.basis == Basis::Samples;
-        let scenarios = parameters.scenarios(calibration.recording_cost, timed);
+        let machine = on.map_or(context.machine, |o| o.0);
+        let assumed = has_assumed_bandwidth(machine);
+        let mut scenarios = parameters.scenarios(calibration.recording_cost, timed, assumed);
+        let one_at_a_time = scenarios.len();
+        scenarios.extend(parameters.jointly(calibration.recording_cost, timed, assumed));
         let (memories, tracks) = moving::tracks(context, mappings, moving);
         let policies = mappings.len() + tracks.len();
-        let resources: Vec<Arc<Resources>> = match on {
-            None => std::iter::repeat_n(Arc::new(Resources::new(context.machine)), policies).collect(),
-            Some((machine, on)) => {
-                assert_eq!(on.len(), policies, "each policy is somewhere");
-                on.iter().map(|at| Arc::new(Resources::on(machine, at))).collect()
+        let resources_at = |factor: f64| -> Vec<Arc<Resources>> {
+            let scaled = |machine| with_assumed_bandwidth(machine, factor);
+            match on {
+                None => {
+                    let all = Arc::new(Resources::new(&scaled(context.machine)));
+                    std::iter::repeat_n(all, policies).collect()
+                }
+                Some((machine, on)) => {
+                    assert_eq!(on.len(), policies, "each policy is somewhere");
+                    let machine = scaled(machine);
+                    on.iter()
+                        .map(|at| Arc::new(Resources::on(&machine, at)))
+                        .collect()
+                }
             }
         };
+        let resources = resources_at(1.0);
+        let mut factors: Vec<f64> = scenarios
+            .iter()
+            .map(|s| s.bandwidth)
+            .filter(|f| *f != 1.0)
+            .collect();
+        factors.sort_by(f64::total_cmp);
+        factors.dedup();
+        let scaled = factors
+            .into_iter()
+            .map(|factor| (factor, resources_at(factor)))
+            .collect();
         let sums = Sums::new(scenarios.len(), &resources[0]);
         let mappable = match tracks.is_empty() {
             true => Vec::new(),
@@ -79,12 +110,14 @@ impl<'a> SimulationRun<'a> {
             mappings,
             parameters,
             scenarios,
+            one_at_a_time,
             calibration,
             slot_nodes: slots(context).1,
-            machine: on.map_or(context.machine, |o| o.0),
+            machine,
             on: on.map(|o| o.1),
             sums: vec![sums; policies],
             resources,
+            scaled,
             mappable,
             tracks,
             memories,
@@ -130,7 +163,9 @@ impl<'a> SimulationRun<'a> {
             sums,
             slot_nodes,
             resources,
+            scaled,
             scenarios,
+            one_at_a_time,
             calibration,
             parameters,
             context,
@@ -144,14 +179,24 @@ impl<'a> SimulationRun<'a> {
                 let team = concurrency::is_team(context.profile, phase.region);
                 let at_a_time = if team { f64::INFINITY } else { limit };
                 let bytes = parameters.traffic.bytes();
-                let load = Load::new(phase, policy, slot_nodes, resources, at_a_time, bytes);
+                let load_on = |resources| Load::new(phase, policy, slot_nodes, resources, at_a_time, bytes);
+                let load = load_on(resources);
+                let others: Vec<(f64, Load<'_>)> = scaled
+                    .iter()
+                    .map(|(factor, of)| (*factor, load_on(&of[policy])))
+                    .collect();
                 for (s, scenario) in scenarios.iter().enumerate() {
                     let fit = calibration.fit(scenario).on(parameters);
-                    let cost = load.solve(scenario, &fit, parameters);
+                    let other = others.iter().find(|(factor, _)| *factor == scenario.bandwidth);
+                    let cost = other
+                        .map_or(&load, |(_, load)| load)
+                        .solve(scenario, &fit, parameters);
                     sums.ns[s] += cost.ns;
                     sums.compute_ns[s] += cost.compute_ns;
                     let region = regions::of(&mut sums.regions, phase.region);
-                    region.add_time(s, cost.ns);
+                    if s < *one_at_a_time {
+                        region.add_time(s, cost.ns);
+                    }
                     if s == 0 {
                         region.add_lines(&load.lines, resources.nodes);
                         sums.count(&load, &cost, fit.miss);
@@ -220,7 +265,7 @@ impl<'a> SimulationRun<'a> {
             threads: self.context.affinity.cpus.len(),
             cpus: self.slot_nodes.len(),
             calibration: self.calibration,
-            scenarios: self.scenarios,
+            scenarios: self.scenarios[..self.one_at_a_time].to_vec(),
             parameters: self.parameters,
         }
     }
@@ -228,18 +273,19 @@ impl<'a> SimulationRun<'a> {
     fn prediction(&self, policy: usize, first: &Metrics) -> Prediction {
         let (sums, baseline) = (&self.sums[policy], &self.sums[0]);
         let ratio = |a: f64, b: f64| if b > 0.0 { a / b } else { 1.0 };
-        let each = |f: &dyn Fn(usize) -> f64| Range::spanning(&(0..sums.ns.len()).map(f).collect::<Vec<_>>());
+        let each =
+            |f: &dyn Fn(usize) -> f64| Range::spanning(&(0..self.one_at_a_time).map(f).collect::<Vec<_>>());
+        let cost = |s: usize| ScenarioCost {
+            seconds: sums.ns[s] * 1e-9,
+            speedup: ratio(baseline.ns[s], sums.ns[s]),
+            memory_share: 1.0 - ratio(sums.compute_ns[s], sums.ns[s]),
+        };
         let placed = self.placed(policy, first);
         Prediction {
             policy: placed.policy,
             seconds: each(&|s| sums.ns[s] * 1e-9),
-            by_scenario: (0..sums.ns.len())
-                .map(|s| ScenarioCost {
-                    seconds: sums.ns[s] * 1e-9,
-                    speedup: ratio(baseline.ns[s], sums.ns[s]),
-                    memory_share: 1.0 - ratio(sums.compute_ns[s], sums.ns[s]),
-                })
-                .collect(),
+            by_scenario: (0..self.one_at_a_time).map(cost).collect(),
+            jointly: (self.one_at_a_time..sums.ns.len()).map(cost).collect(),
             speedup: self.widened(each(&|s| ratio(baseline.ns[s], sums.ns[s]))),
             local_fraction: placed.local_fraction,
             other_runs: self.mappings.get(policy).and_then(|m| self.other_runs(m)),

@@ -151,6 +151,43 @@ fn no_quantity_of_the_hardware_turns_a_verdict_that_does_not_say_so() {
     assert!(doubted > 0 && left > 0, "{doubted} doubted, {left} left alone");
 }
 
+/// What is left alone although it would gain where all ranges are at an end at once says so.
+#[test]
+fn all_quantities_together_turn_no_verdict_that_does_not_say_so() {
+    let default = Parameters {
+        recording_cost: Some(Range::exactly(2.0)),
+        assumed_bandwidth: Range::exactly(1.0),
+        ..Parameters::default()
+    };
+    let (mut said, mut silent) = (0, 0);
+    for lines in (0..40).map(|i| (64.0 * 1.25_f64.powi(i)) as u64) {
+        let program = timed(program(|_| 0, owner, lines, 512_000));
+        let found = verdict(&program, &default);
+        if !matches!(
+            found.outcome,
+            VerdictKind::LeaveAlone | VerdictKind::NotMemoryBound
+        ) {
+            continue;
+        }
+        let acts = |parallelism, end: fn(Range) -> f64| {
+            let parameters = Parameters {
+                parallelism: Range::exactly(parallelism),
+                miss: Range::exactly(end(default.miss)),
+                queue_ns: Range::exactly(end(default.queue_ns)),
+                ..default.clone()
+            };
+            verdict(&program, &parameters).outcome.is_to_act()
+        };
+        let ends = [default.parallelism.min, default.parallelism.max];
+        let gains = ends.iter().any(|p| acts(*p, |r| r.min) || acts(*p, |r| r.max));
+        let says = found.sentence.contains("With all ranges at an end at once");
+        assert!(says || !gains, "{}", found.sentence);
+        said += i32::from(says);
+        silent += i32::from(!says);
+    }
+    assert!(said > 0 && silent > 0, "{said} say so, {silent} do not");
+}
+
 #[test]
 fn an_undecided_verdict_says_what_it_depends_on_and_how_to_know() {
     let all = programs().into_iter().map(timed);

@@ -46,6 +46,10 @@ pub struct Arguments {
     /// proportion
     #[arg(long, value_name = "R", value_parser = positive)]
     latency_ratio: Option<f64>,
+    /// Multiply the bandwidths that no source states (the machine's file marks them as assumed) by F [default: 1,
+    /// varied from 2/3 to 3/2]
+    #[arg(long, value_name = "F", value_parser = positive)]
+    bandwidth_factor: Option<f64>,
     /// Compute time on the machine's cores over that on the recording host's; waiting for memory is the machine's own
     #[arg(long, value_name = "F", default_value_t = 1.0, value_parser = positive)]
     core_factor: f64,
@@ -245,6 +249,7 @@ impl Arguments {
             cpus: self.cpus.clone(),
             limits: self.limits.of(),
             latency_ratio: self.latency_ratio,
+            bandwidth_factor: self.bandwidth_factor,
             core_factor: self.core_factor,
             traffic: self.traffic,
             counted: self.counted,

@@ -16,7 +16,6 @@ use nodewise_placement::{Mapping, VirtualNodes, virtual_affinity};
 use nodewise_simulation as simulation;
 use nodewise_simulation::{
     AfterEnd, DisjointPlacements, Moving, Parameters, Places, ProgramPhases, random_placement,
-    with_latency_ratio,
 };
 use std::path::{Path, PathBuf};
 
@@ -195,9 +194,7 @@ impl Program {
             plain_cpu: None,
         };
         let mut selected = selection.open()?;
-        if let Some(ratio) = question.latency_ratio {
-            selected.machine = with_latency_ratio(&selected.machine, ratio);
-        }
+        question.change(&mut selected.machine);
         if selected.profile().meta.observer.is_sampled() {
             bail!(
                 "{}: counts are samples, so no time follows: record it with nodewise-cc",

@@ -2,7 +2,7 @@
 
 use nodewise_machine::Machine;
 use nodewise_report::{percent, plural, table, whole_percent};
-use nodewise_simulation::{Basis, Prediction, Range, Simulation, Traffic};
+use nodewise_simulation::{Basis, Prediction, Range, Simulation, Traffic, Varied};
 use std::fmt::Write;
 
 /// The table of one machine; `node_choices` is the text about the choice of nodes.
@@ -151,6 +151,15 @@ fn notes(machine: &Machine, simulation: &Simulation) -> String {
         varied(p.miss),
         varied(p.queue_ns),
     );
+    let bandwidth = simulation.scenarios.iter().any(|s| s.varied == Varied::Bandwidth);
+    if bandwidth {
+        let range = p.assumed_bandwidth;
+        let _ = writeln!(
+            out,
+            "Varied likewise: the machine's assumed bandwidths, between {:.2} and {:.2} times what its file has.",
+            range.min, range.max
+        );
+    }
     if p.core_factor != 1.0 {
         let _ = writeln!(
             out,

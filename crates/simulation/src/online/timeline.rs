@@ -65,7 +65,7 @@ impl Timeline {
         parameters: &Parameters,
     ) -> Result<Self, S::Error> {
         let calibration = Calibration::new(context.profile, context.histogram, parameters);
-        let typical = parameters.scenarios(calibration.recording_cost, calibration.is_timed())[0];
+        let typical = parameters.typical(calibration.recording_cost);
         let mut reading = Reading::new(context, seconds / period_s, parameters.traffic);
         let mut tally = Tally::new(context, &[start], false, parameters);
         let mut limits = Limits::default();
