@@ -34,7 +34,9 @@ def unreleased():
 def entries(size, identifier, old, new, text):
     """How often a text says this change: `D10 (full): holds → does not hold`."""
     said = f"{identifier} ({NAMES[size]}): {old} → {new}"
-    return len(re.findall(rf"\b{re.escape(said)}\b", text))
+    # Its lines may break anywhere between words.
+    words = r"\s+".join(map(re.escape, said.split()))
+    return len(re.findall(rf"\b{words}\b", text))
 
 
 def changes():
