@@ -1,6 +1,6 @@
 // The state of the page, kept in the address after the #, so that links and the back button restore it.
 
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 
 /** Short strings by name: `view`, `profile`, `policy`, `colour`, `from`, `to` … */
 export type State = Readonly<Record<string, string>>;
@@ -27,9 +27,12 @@ export function update(patch: Record<string, string | undefined>, replace = fals
 
 export function useAddress(): State {
   const [state, set] = useState(read);
+  const drawn = useRef(location.hash);
   useEffect(() => {
     const changed = () => set(read());
     for (const event of [STATE_CHANGED, "popstate", "hashchange"]) addEventListener(event, changed);
+    // The address may have changed since it was first read, when it was not listened to yet.
+    if (location.hash !== drawn.current) changed();
     return () => {
       for (const event of [STATE_CHANGED, "popstate", "hashchange"]) removeEventListener(event, changed);
     };

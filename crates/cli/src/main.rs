@@ -8,6 +8,7 @@ mod arguments;
 mod commands;
 mod exit;
 mod launch;
+mod limits;
 mod output;
 mod renamed;
 mod selection;

@@ -224,6 +224,31 @@ fn moves_are_shown_of_one_policy_or_as_they_were() {
 }
 
 #[test]
+fn a_report_shows_the_moves_that_simulate_counts_within_the_same_limits() {
+    let profile = synthetic::profile("replay-limits");
+    let moves = |limits: &[&str]| {
+        let options = [&["--policy", "balance:dominant"], limits].concat();
+        let shown = json("report", &profile, &options)["moves"]["ours"].as_u64();
+        let simulated = json("simulate", &profile, &options);
+        assert_eq!(
+            shown,
+            policy(&simulated, "balance:dominant")["migrations"].as_u64()
+        );
+        shown.unwrap()
+    };
+    let papers = moves(&[
+        "--migrate-budget",
+        "none",
+        "--cooldown",
+        "0",
+        "--minimum-samples",
+        "1",
+    ]);
+    let tight = moves(&["--minimum-samples", "4000000000"]);
+    assert!(tight == 0 && papers > 0, "{tight} and {papers}");
+}
+
+#[test]
 fn pages_of_any_size_are_counted_in_base_pages() {
     let profile = synthetic::profile("replay-huge");
     let options = ["--page-size", "2M", "--policy", "balance:dominant"];

@@ -46,34 +46,43 @@ fn typed(program: &Path) -> String {
 
 impl Analysed {
     /// Analyses a profile with the policies of a comma-separated list; first-touch comes first, whether it is listed or
-    /// not. The list may contain one `balance:P`. The report then has the moves that this policy would make, with the
-    /// default limits of `simulate`, unless the profile has recorded moves. If `balance:P` is the only entry, it is
+    /// not. The list may contain one `balance:P`. The report then has the moves that this policy would make within
+    /// `limits`, from where pages are first touched, unless the profile has recorded moves. If `balance:P` is the only entry, it is
     /// compared with all policies.
     ///
     /// # Errors
     /// Those of [`Selection::open`] and [`Selected::mappings`]; also if there are several policies that move pages, or
     /// the profile cannot be read to its end.
-    pub fn of(selection: &Selection, policies: &str) -> anyhow::Result<Self> {
-        Ok(Self::read(selection, policies, false)?.0)
+    pub fn of(selection: &Selection, policies: &str, limits: &Limits) -> anyhow::Result<Self> {
+        Ok(Self::read(selection, policies, limits, false)?.0)
     }
 
     /// The page's view of a profile, and the remarks of policies on their mappings.
     ///
     /// # Errors
     /// Those of [`Analysed::of`].
-    pub fn view(selection: &Selection, policies: &str) -> anyhow::Result<(View, Vec<String>)> {
-        let (mut analysed, film) = Self::read(selection, policies, true)?;
+    pub fn view(
+        selection: &Selection,
+        policies: &str,
+        limits: &Limits,
+    ) -> anyhow::Result<(View, Vec<String>)> {
+        let (mut analysed, film) = Self::read(selection, policies, limits, true)?;
         let notes = std::mem::take(&mut analysed.notes);
         Ok((analysed.shown(film.expect("asked for"))?, notes))
     }
 
     /// Analyses the profile, with a film of the run if `filmed` is set.
-    fn read(selection: &Selection, policies: &str, filmed: bool) -> anyhow::Result<(Self, Option<Film>)> {
+    fn read(
+        selection: &Selection,
+        policies: &str,
+        limits: &Limits,
+        filmed: bool,
+    ) -> anyhow::Result<(Self, Option<Film>)> {
         let mut sums = Usage::default();
         let selected = selection.open_with(&mut [&mut sums])?;
         let list = split(policies);
         let parameters = selection.parameters();
-        let (moving, own_moves) = mover(&selected, &list, &parameters)?;
+        let (moving, own_moves) = mover(&selected, &list, limits, &parameters)?;
         let pages = match list.pages.as_str() {
             "" => "all",
             pages => pages,
@@ -207,6 +216,7 @@ impl Analysed {
 fn mover(
     selected: &Selected,
     list: &Split,
+    limits: &Limits,
     parameters: &Parameters,
 ) -> anyhow::Result<(Option<Moving>, Option<String>)> {
     let policy = match &list.moving[..] {
@@ -217,7 +227,7 @@ fn mover(
             "a report shows the moves of one policy, as --policy balance:out-w; `nodewise simulate` compares several"
         ),
     };
-    let mut moving = Limits::default().moving(policy, selected, parameters)?;
+    let mut moving = limits.moving(policy, selected, parameters)?;
     moving.traced = true;
     let profile = selected.profile();
     let meta = &profile.meta;

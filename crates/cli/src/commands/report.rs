@@ -1,6 +1,7 @@
 //! `nodewise report`: prints the analysis of a profile, or writes it as a page.
 
 use crate::exit::Outcome;
+use crate::limits::Limits;
 use crate::output;
 use crate::selection::{self, print_notes};
 use nodewise_page::{SessionDocuments, file};
@@ -17,6 +18,8 @@ pub struct Arguments {
     /// Policies to compare with first-touch, separated by commas; one `balance:P` shows the moves it would make
     #[arg(long, value_name = "P,…", default_value = "all")]
     policy: String,
+    #[command(flatten)]
+    limits: Limits,
     /// Path of the plain build, used in the suggested next command
     #[arg(long, value_name = "PATH")]
     plain: Option<PathBuf>,
@@ -44,7 +47,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
         output::write_file(file, &page(arguments, selection)?, arguments.force)?;
         return Ok(Outcome::Done);
     }
-    let analysed = Analysed::of(&selection, &arguments.policy)?;
+    let analysed = Analysed::of(&selection, &arguments.policy, &arguments.limits.of())?;
     print_notes(&analysed.notes);
     match arguments.json {
         true => output::print(&json::write(&analysed.report))?,
@@ -62,7 +65,7 @@ fn page(arguments: &Arguments, first: Selection) -> anyhow::Result<String> {
     });
     let mut views = Vec::new();
     for selection in std::iter::once(first).chain(second) {
-        let (view, notes) = Analysed::view(&selection, &arguments.policy)?;
+        let (view, notes) = Analysed::view(&selection, &arguments.policy, &arguments.limits.of())?;
         print_notes(&notes);
         views.push(Arc::new(view));
     }

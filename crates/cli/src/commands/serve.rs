@@ -3,6 +3,7 @@
 mod live_documents;
 
 use crate::exit::Outcome;
+use crate::limits::Limits;
 use crate::output::{self, say};
 use crate::selection;
 use anyhow::{Context, anyhow};
@@ -36,6 +37,8 @@ pub struct Arguments {
     /// Policies to compare with first-touch, separated by commas; one `balance:P` shows the moves it would make
     #[arg(long, value_name = "P,…", default_value = "all")]
     policy: String,
+    #[command(flatten)]
+    limits: Limits,
     /// The port; 0: any that is free
     #[arg(long, value_name = "N", default_value_t = 0)]
     port: u16,
@@ -91,8 +94,8 @@ fn profiles(arguments: &Arguments) -> anyhow::Result<Vec<Followed<View>>> {
         ..first.clone()
     });
     let followed = |selection: &Selection| {
-        let policies = arguments.policy.clone();
-        let read = move |s: &Selection| Ok(Analysed::view(s, &policies)?.0);
+        let (policies, limits) = (arguments.policy.clone(), arguments.limits.of());
+        let read = move |s: &Selection| Ok(Analysed::view(s, &policies, &limits)?.0);
         match (&selection.profile, arguments.session) {
             (Some(folder), true) => Ok(Followed::beginning(selection, folder.clone(), read)),
             _ => Followed::new(selection, read),

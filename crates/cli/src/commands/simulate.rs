@@ -2,15 +2,16 @@
 
 // Why: docs/decisions/structure.md
 
-use crate::arguments::{duration, share_or_none};
+use crate::arguments::duration;
 use crate::exit::Outcome;
+use crate::limits::{Limits, cost};
 use crate::output;
 use crate::selection::{self, print_notes};
 use anyhow::bail;
 use nodewise_control::Settings;
 use nodewise_pipeline::ASYM;
 use nodewise_pipeline::compare::{self, Question};
-use nodewise_simulation::{Parameters, Traffic};
+use nodewise_simulation::Traffic;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -40,6 +41,9 @@ pub struct Arguments {
     /// for all or one for each: 24,24,16
     #[arg(long, value_name = "N,…", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..))]
     cpus: Vec<u32>,
+    /// Where pages are before any moves, and the baseline of speed-ups: a page policy
+    #[arg(long, value_name = "P", default_value = "first-touch")]
+    start: String,
     #[command(flatten)]
     limits: Limits,
     /// Scale remote latency so that its mean is R times the local latency; remote bandwidth is reduced in
@@ -97,38 +101,6 @@ struct Online {
     /// With --move-threads: lines a microsecond that must come from memory for pages to be moved (Carrefour: 50)
     #[arg(long, value_name = "R", default_value_t = 50.0, requires = "move_threads", value_parser = cost)]
     dynamic_rate: f64,
-}
-
-/// Limits that apply to all policies that move pages.
-#[derive(clap::Args, Clone, Debug)]
-struct Limits {
-    /// Where pages are before any moves, and the baseline of speed-ups: a page policy
-    #[arg(long, value_name = "P", default_value = "first-touch")]
-    start: String,
-    /// Slices between decisions of balance policies
-    #[arg(long, value_name = "SLICES", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
-    decide_every: u32,
-    /// Intervals after which what balance policies have counted is halved; 0 never
-    #[arg(long, value_name = "INTERVALS", default_value_t = Settings::default().half_life)]
-    half_life: u32,
-    /// Largest share of the run time that moving pages may take, or `none`
-    #[arg(long, value_name = "SHARE", default_value = "5%", value_parser = share_or_none)]
-    migrate_budget: f64,
-    /// Seconds per 10⁹ bytes moved, added to the time that copying takes at the bandwidth between the nodes
-    #[arg(long, value_name = "SECONDS", default_value_t = Parameters::default().seconds_per_gb, value_parser = cost)]
-    migration_cost: f64,
-    /// Cooldown: intervals before a moved page may move again; doubled after each further move
-    #[arg(long, value_name = "INTERVALS", default_value_t = Settings::default().cooldown)]
-    cooldown: u32,
-    /// Minimum accesses to a page before a decision about it
-    #[arg(long, value_name = "K", default_value_t = Settings::default().minimum_samples)]
-    minimum_samples: u32,
-}
-
-fn cost(text: &str) -> Result<f64, String> {
-    let cost: Option<f64> = text.parse().ok();
-    cost.filter(|s| s.is_finite() && *s >= 0.0)
-        .ok_or_else(|| "seconds, 0 or more".into())
 }
 
 pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
@@ -247,7 +219,10 @@ impl Arguments {
             restart: self.restart,
             policy: self.policy.clone(),
             cpus: self.cpus.clone(),
-            limits: self.limits.of(),
+            limits: compare::Limits {
+                start: self.start.clone(),
+                ..self.limits.of()
+            },
             latency_ratio: self.latency_ratio,
             bandwidth_factor: self.bandwidth_factor,
             core_factor: self.core_factor,
@@ -256,20 +231,6 @@ impl Arguments {
             misses_in_flight: self.misses_in_flight,
             trace: self.svg.is_some(),
             moves: self.moves,
-        }
-    }
-}
-
-impl Limits {
-    fn of(&self) -> compare::Limits {
-        compare::Limits {
-            start: self.start.clone(),
-            interval: self.decide_every,
-            half_life: self.half_life,
-            budget: self.migrate_budget,
-            migration_cost: self.migration_cost,
-            cooldown: self.cooldown,
-            minimum_samples: self.minimum_samples,
         }
     }
 }

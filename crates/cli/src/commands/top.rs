@@ -12,6 +12,7 @@ use crate::exit::Outcome;
 use crate::selection;
 use anyhow::bail;
 use figures::Figures;
+use nodewise_pipeline::compare::Limits;
 use nodewise_pipeline::{Analysed, Followed, Selection};
 use nodewise_placement::migration::BALANCE;
 use recorder::Recorder;
@@ -45,7 +46,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     if policies.split(',').any(|p| p.trim().starts_with(BALANCE)) {
         bail!("top shows what was recorded; `nodewise report` shows the moves that a policy would make");
     }
-    let read = move |s: &Selection| Ok(Figures::of(&Analysed::of(s, &policies)?));
+    let read = move |s: &Selection| Ok(Figures::of(&Analysed::of(s, &policies, &Limits::default())?));
     let attach = (!arguments.pid.is_empty()).then(|| Recorder::start(&arguments.pid));
     let recorder = attach.transpose()?;
     let selection = Selection {
