@@ -46,15 +46,17 @@ pub(crate) struct ScenarioOutcome {
     pub recommends_change: bool,
 }
 
+/// The predictions that advice may be based on: those of placements that are not random and remain valid in other runs.
+fn candidates(simulation: &Simulation) -> impl Iterator<Item = &Prediction> {
+    let all = simulation.predictions.iter();
+    all.filter(|p| is_valid_in_other_runs(p) && !p.policy.starts_with("random"))
+}
+
 /// The result of each scenario; the typical one comes first. `matching` are the speed-ups of matched loops in each, if
 /// loops can be matched.
 pub(crate) fn scenario_outcomes(simulation: &Simulation, matching: Option<&[f64]>) -> Vec<ScenarioOutcome> {
-    let placements = || {
-        let all = simulation.predictions.iter();
-        all.filter(|p| is_valid_in_other_runs(p) && !p.policy.starts_with("random"))
-    };
     let outcome = |(s, scenario): (usize, &Scenario)| {
-        let gain = placements()
+        let gain = candidates(simulation)
             .map(|p| p.by_scenario[s].speedup)
             .chain(matching.map(|speedups| speedups[s]))
             .fold(1.0, f64::max)
@@ -73,18 +75,12 @@ pub(crate) fn scenario_outcomes(simulation: &Simulation, matching: Option<&[f64]
 /// among those that are not random and remain valid in other runs; `None` if memory hardly matters there, or nothing
 /// gains enough.
 pub(crate) fn largest_joint_gain(simulation: &Simulation) -> Option<(&Prediction, f64)> {
-    let bound = simulation
-        .baseline()
-        .jointly
-        .iter()
-        .map(|c| c.memory_share >= MEMORY_BOUND);
-    let bound: Vec<bool> = bound.collect();
-    let valid = |p: &&Prediction| is_valid_in_other_runs(p) && !p.policy.starts_with("random");
     let gain = |p: &Prediction| {
-        let corners = p.jointly.iter().zip(&bound).filter(|(_, bound)| **bound);
-        corners.map(|(cost, _)| cost.speedup).fold(1.0, f64::max) - 1.0
+        let corners = p.jointly.iter().zip(&simulation.baseline().jointly);
+        let bound = corners.filter(|(_, first)| first.memory_share >= MEMORY_BOUND);
+        bound.map(|(cost, _)| cost.speedup).fold(1.0, f64::max) - 1.0
     };
-    let gains = simulation.predictions.iter().filter(valid).map(|p| (p, gain(p)));
+    let gains = candidates(simulation).map(|p| (p, gain(p)));
     gains
         .max_by(|a, b| a.1.total_cmp(&b.1))
         .filter(|(_, gain)| *gain >= MIN_GAIN)

@@ -194,7 +194,6 @@ fn because(varied: Varied, simulation: &Simulation) -> String {
             simulation.machine,
             between(parameters.assumed_bandwidth, " times")
         ),
-        Varied::Jointly => "several of these quantities together".to_owned(),
         Varied::Nothing => "nothing".to_owned(),
     }
 }

@@ -184,6 +184,13 @@ pub fn share_or_none(text: &str) -> Result<f64, String> {
     }
 }
 
+/// Parses a cost or a rate: a number that is 0 or more.
+pub fn cost(text: &str) -> Result<f64, String> {
+    let cost: Option<f64> = text.parse().ok();
+    cost.filter(|s| s.is_finite() && *s >= 0.0)
+        .ok_or_else(|| "seconds, 0 or more".into())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

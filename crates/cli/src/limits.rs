@@ -1,6 +1,6 @@
 //! Options of the policies that move pages while a profile is simulated.
 
-use crate::arguments::share_or_none;
+use crate::arguments::{cost, share_or_none};
 use nodewise_control::Settings;
 use nodewise_pipeline::compare;
 use nodewise_simulation::Parameters;
@@ -41,11 +41,4 @@ impl Limits {
             ..compare::Limits::default()
         }
     }
-}
-
-/// Parses a cost or a rate: a number that is 0 or more.
-pub fn cost(text: &str) -> Result<f64, String> {
-    let cost: Option<f64> = text.parse().ok();
-    cost.filter(|s| s.is_finite() && *s >= 0.0)
-        .ok_or_else(|| "seconds, 0 or more".into())
 }

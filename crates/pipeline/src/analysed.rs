@@ -47,8 +47,8 @@ fn typed(program: &Path) -> String {
 impl Analysed {
     /// Analyses a profile with the policies of a comma-separated list; first-touch comes first, whether it is listed or
     /// not. The list may contain one `balance:P`. The report then has the moves that this policy would make within
-    /// `limits`, from where pages are first touched, unless the profile has recorded moves. If `balance:P` is the only entry, it is
-    /// compared with all policies.
+    /// `limits`, from where pages are first touched, unless the profile has recorded moves. If `balance:P` is the only
+    /// entry, it is compared with all policies.
     ///
     /// # Errors
     /// Those of [`Selection::open`] and [`Selected::mappings`]; also if there are several policies that move pages, or

@@ -57,7 +57,7 @@ impl Traffic {
     }
 }
 
-/// The model's parameters, each varied alone while the others stay typical.
+/// The parameters of the model. Uncertain ones are varied alone while the others stay typical, and all at once for verdicts.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Parameters {
     /// Memory-level parallelism: the average number of misses that one CPU has in flight, from dependent loads (2) to a
@@ -121,7 +121,7 @@ impl Default for Parameters {
 /// The uncertain quantity that a scenario sets to an end of its range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Varied {
-    /// None: all parameters are typical.
+    /// No single one: all parameters are typical, or all are at ends of their ranges.
     Nothing,
     /// Number of misses in flight: [`Parameters::parallelism`].
     Parallelism,
@@ -135,8 +135,6 @@ pub enum Varied {
     Compute,
     /// Bandwidths that no source states: [`Parameters::assumed_bandwidth`].
     Bandwidth,
-    /// All of them at once, at the ends at which memory weighs most or least.
-    Jointly,
 }
 
 impl Varied {
@@ -151,7 +149,6 @@ impl Varied {
             Self::RecordingCost => "recording_cost",
             Self::Compute => "assumed_ns",
             Self::Bandwidth => "assumed_bandwidth",
-            Self::Jointly => "jointly",
         }
     }
 
@@ -186,7 +183,7 @@ impl Scenario {
     #[must_use]
     pub fn value(&self) -> Option<f64> {
         match self.varied {
-            Varied::Nothing | Varied::Jointly => None,
+            Varied::Nothing => None,
             Varied::Parallelism => Some(self.parallelism),
             Varied::Miss => Some(self.miss),
             Varied::Queue => Some(self.queue_ns),
@@ -290,7 +287,6 @@ impl Parameters {
         let quantities = self.quantities(recording_cost, is_timed, bandwidth);
         let corner = |end: fn(&Quantity) -> f64, parallelism| {
             let mut scenario = Scenario {
-                varied: Varied::Jointly,
                 parallelism,
                 ..self.typical(recording_cost)
             };

@@ -2,9 +2,9 @@
 
 // Why: docs/decisions/structure.md
 
-use crate::arguments::duration;
+use crate::arguments::{cost, duration};
 use crate::exit::Outcome;
-use crate::limits::{Limits, cost};
+use crate::limits::Limits;
 use crate::output;
 use crate::selection::{self, print_notes};
 use anyhow::bail;
