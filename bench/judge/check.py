@@ -80,11 +80,13 @@ class Range:
 @dataclass(frozen=True)
 class Test:
     """A run that takes away what a reason names: what was changed, and the row's data then, of one repeat or more. `shown`: the
-    figures that the verdict names, where not all of the row's."""
+    figures that the verdict names, where not all of the row's. `instead`: it judges something else than the row does, as another
+    program, or a figure less what was measured apart; it is shown, and no reason is known by it."""
 
     what: str
     data: list
     shown: tuple = ()
+    instead: bool = False
 
 
 def judge(check, repeats, *, size, basis, ranges=(), differs="", reason="", tests=()):
@@ -126,7 +128,7 @@ def said(verdict, looked_at, ranges, tested=(), part=""):
 
 def known(tested):
     """Nothing to say where a reason is known: the row held without it, in as many recordings as rule 1 asks for."""
-    held = [one.repeats for one in tested if one.holds]
+    held = [one.repeats for one in tested if one.holds and not one.instead]
     if held and max(held) >= RECORDINGS:
         return ""
     return "Not known: the row holds in a test, but of too few recordings." if held else "Not known."
@@ -153,7 +155,8 @@ def outcome(check, test):
     each = [check.figures(data) for data in test.data]
     found = spread(each)
     names = [name for name in found if not test.shown or name in test.shown]
-    return Tested(test.what, {name: found[name] for name in names}, holds(check, each), len(each), check.unit, bool(check.part))
+    return Tested(test.what, {name: found[name] for name in names}, holds(check, each), len(each), check.unit,
+                  bool(check.part), test.instead)
 
 
 def held_by_value(check, assumed):

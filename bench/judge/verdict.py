@@ -58,6 +58,7 @@ class Tested:
     repeats: int
     unit: str = ""
     part: bool = False  # of a row of which only a part is judged
+    instead: bool = False  # something else was judged than the row does, so no reason is known by it
 
     def sentence(self):
         found = ", ".join(shown(name, figure, self.unit) for name, figure in self.figures.items())

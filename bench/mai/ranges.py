@@ -12,7 +12,11 @@ MODEL = ("the model's scenarios (docs/model.md): misses in flight 2 to 12, share
          "cost of recording, one at an end of its range at a time; each solution at its least and at its most")
 TIMED = "4.2 does not say whether speed-up includes the initialisation; NAS MG's timing leaves it out"
 ALL_NODES = "3.1 leaves the nodes of bind_all to the programmer: one, or all (then each page is where it is first touched)"
-LINUX = "4.3 says of MG that first touch puts all data on one node, of Ondes 3D that threads initialise what they compute on"
+LINUX = ("4.3 says of MG that first touch puts all data on one node, where NAS MG's planes are first touched by all threads; of Ondes 3D "
+         "that threads initialise what they compute on")
+# The programs whose initialisation under Linux turns a row.
+UNDER_LINUX = {"I1": ("mg",), "I2": ("mg",), "I5": ("ondes",), "I6": ("mg", "ondes")}
+TITLES = {"mg": "MG", "ondes": "Ondes 3D"}
 BLOCKS = ("3.1: blocks of rows or columns, to the threads that use them; 3.2: mai_bind_rows. Rows are dealt here as schedule(static), "
           "which is what the threads of Parallel-Init touch first in these programs; simulate's bind-block cuts an array into equal parts "
           "of pages")
@@ -31,14 +35,17 @@ def of_row(row, found):
     if row in ("I3", "I6"):
         everywhere = [in_place("bind_all", "Parallel-Init")(r) for r in repeats]
         ranges.append(Range("bind_all to", ALL_NODES, {"one node": repeats, "all": everywhere}))
-    if row in ("I5", "I6"):
-        alike = [in_ondes(r) for r in repeats]
-        ranges.append(Range("Ondes 3D under Linux initialised by", LINUX, {"one thread": repeats, "all threads": alike}))
+    for program in UNDER_LINUX.get(row, ()):
+        alike = [by_all_threads(program)(r) for r in repeats]
+        ranges.append(Range(f"{TITLES[program]} under Linux initialised by", LINUX, {"one thread": repeats, "all threads": alike}))
     return ranges
 
 
-def in_ondes(data):
-    return {**data, "ondes": in_place("Linux", "Parallel-Init")({"ondes": data["ondes"]})["ondes"]}
+def by_all_threads(program):
+    """The program under Linux, initialised by all threads: as Parallel-Init."""
+    def one(data):
+        return {**data, program: in_place("Linux", "Parallel-Init")({program: data[program]})[program]}
+    return one
 
 
 def of_cores(row, found):
@@ -98,5 +105,5 @@ def reason(row, found):
 def tests(row, found):
     """Runs that take something away."""
     if row == "I5":
-        return [Test("with all threads initialising Ondes 3D under Linux, too", [in_ondes(r) for r in by_repeat(found)])]
+        return [Test("with all threads initialising Ondes 3D under Linux, too", [by_all_threads("ondes")(r) for r in by_repeat(found)])]
     return []

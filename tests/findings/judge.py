@@ -58,6 +58,8 @@ def words():
     known = made(data(1.0), tests=[Test("without the cause", data(1.1, 1.1, 1.1, 1.1, 1.1))])
     said = "Tested without the cause (5 recordings): gain 1.10; the row holds then."
     check(known.reason == said, "a reason is known where the row holds without it, in five recordings")
+    other = made(data(1.0), tests=[Test("with another program", data(1.1, 1.1, 1.1, 1.1, 1.1), instead=True)])
+    check(other.reason.startswith("Not known. Tested with another program"), "but not where something else is judged in its place")
     few = made(data(1.0), tests=[Test("without the cause", data(1.1))]).reason
     check(few.startswith("Not known: ") and "(one recording)" in few, "of one recording a reason is not known")
     still = made(data(1.0), tests=[Test("without that", data(1.01))]).reason
