@@ -31,6 +31,7 @@ pub enum Source {
 #[derive(Clone, Debug, Serialize)]
 pub struct Entry {
     /// What kind of memory it is.
+    #[serde(serialize_with = "by_name")]
     pub kind: Kind,
     /// Its path or name.
     pub name: String,
@@ -49,6 +50,10 @@ pub struct Entry {
     pub cpu_share: BTreeMap<u32, f64>,
     /// The share of accesses that would be local if these threads used all of it alike; `None` if no process maps it.
     pub expected_local: Option<f64>,
+}
+
+fn by_name<S: serde::Serializer>(kind: &Kind, to: S) -> Result<S::Ok, S::Error> {
+    to.serialize_str(kind.name())
 }
 
 impl Entry {
@@ -88,14 +93,17 @@ impl Entry {
     /// How it is called in text.
     #[must_use]
     pub fn title(&self) -> String {
-        match self.kind {
-            Kind::File => self.name.clone(),
-            Kind::Shm => format!("shm:{}", self.name),
-            Kind::Sysv => format!("System V segment {}", self.inode),
-            Kind::Memfd => format!("memfd:{}", self.name),
-            Kind::Shared => "anonymous shared memory".to_owned(),
-            Kind::Hugetlb => "anonymous huge pages (hugetlb)".to_owned(),
-        }
+        title(self.kind, &self.name, self.inode)
+    }
+}
+
+/// How an object is called in text.
+pub(crate) fn title(kind: Kind, name: &str, inode: u64) -> String {
+    match kind {
+        Kind::Sysv => format!("System V segment {inode}"),
+        Kind::Shared => "anonymous shared memory".to_owned(),
+        Kind::Hugetlb => "anonymous huge pages (hugetlb)".to_owned(),
+        Kind::File | Kind::Shm | Kind::Memfd => kind.call(name),
     }
 }
 

@@ -14,16 +14,17 @@
 pub mod entry;
 mod gather;
 pub mod guests;
-pub mod kind;
 mod mapped;
 pub mod nodes;
 pub mod pieces;
 pub mod placing;
 pub mod request;
 pub mod residence;
+mod shared_memory;
 pub mod survey;
 mod users;
 mod windows;
 
 pub use gather::{Found, gather};
-pub use kind::Kind;
+pub use nodewise_linux::named::Kind;
+pub use shared_memory::SharedMemory;

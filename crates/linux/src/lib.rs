@@ -32,6 +32,7 @@ pub mod mark;
 pub mod memfd;
 mod memory_left;
 pub mod mempolicy;
+pub mod named;
 pub mod node_mask;
 pub mod node_memory;
 pub mod numa_maps;

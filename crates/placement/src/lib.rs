@@ -29,8 +29,8 @@ pub use migration::{MIGRATION_POLICIES, MigrationPolicy, Move, Observed, Reason,
 pub use policies::{Outside, page_policies, page_policy};
 pub use policy::{Context, PagePolicy, PolicyError};
 pub use rules::{
-    Applied, Dealt, Distribution, DistributionError, Kept, NodeRun, Order, OtherRuns, Placement,
-    PlacementError, Recognised, Rule, Selector, ThreadBinding, apply, recognise,
+    Applied, Dealt, Distribution, DistributionError, Kept, NAMED_KINDS, Named, NodeRun, Order, OtherRuns,
+    Placement, PlacementError, Recognised, Rule, Selector, ThreadBinding, apply, recognise,
 };
 pub use threads::{
     NodeCpus, Parts, Placements, SharingGraph, THREAD_POLICIES, VirtualNodes, partition, sharing_aware,

@@ -6,6 +6,7 @@ mod dealt;
 mod file;
 mod fold;
 mod matching;
+mod named;
 mod recognise;
 mod samples;
 
@@ -14,6 +15,7 @@ pub use apply::{Applied, apply};
 pub(crate) use dealt::is_prime;
 pub use dealt::{Dealt, Order};
 pub use file::PlacementError;
+pub use named::{NAMED_KINDS, Named};
 pub use recognise::{Recognised, recognise};
 pub(crate) use samples::placeable;
 
@@ -30,7 +32,8 @@ pub struct Selector {
     pub kind: ObjectKind,
     /// Call site in [`nodewise_profile::Site`]'s display form (heap and mappings).
     pub site: Option<String>,
-    /// Variable or file name (statics, thread-local storage, files); on the heap only informative.
+    /// Variable name (statics, thread-local storage); of files and shared memory what [`Named`] reads; on the heap only
+    /// informative.
     pub name: Option<String>,
     /// Ordinal of the allocating thread.
     pub thread: Option<u32>,

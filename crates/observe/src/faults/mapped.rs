@@ -4,6 +4,7 @@ use crate::claims::Content;
 use crate::image::Image;
 use crate::tables::Tables;
 use nodewise_linux::maps::Area;
+use nodewise_linux::named::Kind;
 use nodewise_profile::SiteId;
 use std::path::Path;
 
@@ -50,7 +51,7 @@ fn file(image: &mut Image, tables: &mut Tables, area: &Area, path: &str) -> Cont
     };
     let Some(own) = own else {
         return Content::File {
-            name: image.name(path),
+            name: image.name(&Kind::called(path)),
         };
     };
     let module = image.module(file, area.start.wrapping_sub(own), area.start, area.end);

@@ -9,6 +9,7 @@ use crate::program::RUNTIME;
 use crate::tables::Tables;
 use crate::thread_file::{Delta, ThreadFile, Touch};
 use crate::{objects, rows};
+use nodewise_linux::named::Kind;
 use nodewise_profile::{
     Access, BASE_PAGE_SIZE, FirstTouch, Frame, ObjectId, Region, RegionKind, Schedule, SliceId,
 };
@@ -315,7 +316,7 @@ impl Image {
                 path: Some(path),
                 ..
             } => {
-                let name = self.name(path);
+                let name = self.name(&Kind::called(path));
                 self.claims
                     .insert(address, address + bytes, Content::File { name });
             }

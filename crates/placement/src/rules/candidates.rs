@@ -3,6 +3,7 @@
 use super::samples::{Piece, Sample};
 use super::{Dealt, Distribution, Order, is_prime};
 use nodewise_machine::NodeId;
+use nodewise_profile::ObjectKind;
 
 /// The input of candidates besides the object.
 #[derive(Clone, Copy, Debug)]
@@ -29,7 +30,12 @@ const BLOCK_ORDER_BONUS: f64 = 0.1;
 
 /// Distributions worth trying for one object, in ascending complexity.
 pub(super) fn candidates(piece: &Piece<'_>, scene: &Scene<'_>) -> Vec<Distribution> {
-    let mut found = vec![Distribution::FirstTouch];
+    let mut found = Vec::new();
+    // A file lies where whatever read it last put it, which may have ended long ago; shared memory where another process
+    // has touched it.
+    if piece.object.kind != ObjectKind::File {
+        found.push(Distribution::FirstTouch);
+    }
     found.extend(heaviest_node(&piece.samples).map(Distribution::Node));
     found.push(Distribution::Allocator);
     let all: Vec<NodeId> = (0..scene.nodes as u32).map(NodeId).collect();

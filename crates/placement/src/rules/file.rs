@@ -1,6 +1,6 @@
 //! Reads and writes placements as TOML.
 
-use super::{Distribution, Kept, NodeRun, OtherRuns, Placement, Rule, Selector, ThreadBinding};
+use super::{Distribution, Kept, Named, NodeRun, OtherRuns, Placement, Rule, Selector, ThreadBinding};
 use nodewise_analysis::Assignment;
 use nodewise_machine::{CpuId, NodeId};
 use nodewise_profile::{BASE_PAGE_SIZE, ObjectKind};
@@ -378,6 +378,13 @@ impl RuleForm {
             let known = ObjectKind::ALL.map(ObjectKind::name).join(", ");
             return refuse(format!("unknown kind `{}`; known: {known}", self.kind));
         };
+        let named = || self.name.as_deref().and_then(Named::new);
+        if kind == ObjectKind::File && named().is_none() {
+            return refuse(format!(
+                "a rule for a file needs its name, a path or pattern: {}",
+                self.name.as_deref().unwrap_or("there is none")
+            ));
+        }
         Ok(Rule {
             object: Selector {
                 kind,
@@ -411,6 +418,16 @@ fn fraction(value: f64) -> Result<f64, PlacementError> {
         Ok(value)
     } else {
         refuse(format!("kept: {value} is not a fraction"))
+    }
+}
+
+impl Distribution {
+    /// Reads a distribution over `nodes` nodes, in the notation of maps.
+    ///
+    /// # Errors
+    /// It is none, or names a node beyond these.
+    pub fn among(text: &str, nodes: u32) -> Result<Self, PlacementError> {
+        distribution(text, nodes)
     }
 }
 

@@ -154,10 +154,15 @@ fn rules() -> impl Strategy<Value = Rule> {
                 }
             });
             let runs = runs.collect();
+            let kind = ObjectKind::ALL[kind];
             let object = Selector {
-                kind: ObjectKind::ALL[kind],
+                kind,
                 site,
-                name,
+                // What a rule calls a file is a pattern.
+                name: match kind {
+                    ObjectKind::File => Some(Named::escaped(&name.unwrap_or_default())),
+                    _ => name,
+                },
                 thread,
                 sequence,
             };
@@ -170,6 +175,23 @@ fn rules() -> impl Strategy<Value = Rule> {
             }
         },
     )
+}
+
+#[test]
+fn a_rule_for_a_file_names_it() {
+    let text = |name: &str| {
+        let rule =
+            format!("\n[[rule]]\nkind = \"file\"\n{name}distribution = \"block by thread\"\npages = 4\n");
+        let read = Placement::read(&(example().to_toml() + &rule));
+        read.map_or_else(|e| e.to_string(), |_| String::new())
+    };
+    assert_eq!(text("name = \"/models/*.gguf\"\n"), "");
+    assert!(
+        text("").contains("a rule for a file needs its name"),
+        "{}",
+        text("")
+    );
+    assert!(text("name = \"/models/[a\"\n").contains("/models/[a"));
 }
 
 proptest! {

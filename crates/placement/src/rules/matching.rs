@@ -1,9 +1,9 @@
 //! Matches objects against selectors, and applies a rule with its runs to a page.
 
-use super::{Rule, Selector};
+use super::{Named, Rule, Selector};
 use crate::ObjectPage;
 use nodewise_machine::NodeId;
-use nodewise_profile::{Object, Profile};
+use nodewise_profile::{Object, ObjectKind, Profile};
 
 impl Selector {
     /// Whether the selector matches this object of this profile. On the heap the site decides and the name is only
@@ -22,9 +22,12 @@ impl Selector {
         self.kind == object.kind
             && self.thread.is_none_or(|t| t == object.thread.0)
             && self.sequence.is_none_or(|s| s == object.sequence)
-            && match &self.site {
-                Some(wanted) => wanted == site,
-                None => self.name.as_ref().is_none_or(|n| *n == object.name),
+            && match (&self.site, &self.name) {
+                (Some(wanted), _) => wanted == site,
+                (None, Some(name)) if self.kind == ObjectKind::File => {
+                    Named::new(name).is_some_and(|n| n.matches(&object.name))
+                }
+                (None, name) => name.as_ref().is_none_or(|n| *n == object.name),
             }
     }
 }

@@ -9,7 +9,7 @@ use crate::{Context, Mapping};
 use nodewise_analysis::figures::{bytes, percent};
 use nodewise_analysis::{Roles, measure};
 use nodewise_machine::NodeId;
-use nodewise_profile::BASE_PAGE_SIZE;
+use nodewise_profile::{BASE_PAGE_SIZE, ObjectKind};
 
 /// A mapping as rules, with the evidence for each one.
 #[derive(Clone, Debug, PartialEq)]
@@ -131,8 +131,9 @@ fn group_rules(group: &Group<'_>, scene: &Scene<'_>, total: u64) -> Vec<(Rule, S
         };
     }
     let own = |p: &&Piece<'_>| own_rule(&group.selector, p, &common, scene);
-    let mut rules: Vec<_> = pieces
-        .iter()
+    // A file that was mapped several times is one file.
+    let own_rules = pieces.iter().filter(|_| group.selector.kind != ObjectKind::File);
+    let mut rules: Vec<_> = own_rules
         .filter_map(|p| Some((own(p)?, *p)))
         .take(MAX_OWN_RULES)
         .collect();

@@ -1,7 +1,7 @@
 //! The recogniser's input: a mapping grouped by object.
 
 use super::apply::object_page;
-use super::{Distribution, NodeRun, Rule, Selector};
+use super::{Distribution, Named, NodeRun, Rule, Selector};
 use crate::{Context, Mapping, ObjectPage};
 use nodewise_machine::NodeId;
 use nodewise_profile::{Object, ObjectId, ObjectKind};
@@ -37,7 +37,7 @@ pub(super) struct Group<'a> {
 }
 
 /// The groups of objects that rules can address, by descending accesses. The others (stacks, pools of small
-/// allocations, files, images) are left to the default.
+/// allocations, small files, images) are left to the default.
 pub(super) fn groups<'a>(context: &Context<'a>, mapping: &Mapping, first_touch: &[NodeId]) -> Vec<Group<'a>> {
     let mut groups: BTreeMap<(ObjectKind, String), Group<'a>> = BTreeMap::new();
     for (id, samples) in samples(context, mapping, first_touch) {
@@ -59,7 +59,7 @@ pub(super) fn groups<'a>(context: &Context<'a>, mapping: &Mapping, first_touch: 
             pieces: Vec::new(),
             accesses: 0,
         });
-        if group.selector.name != name(object) {
+        if group.selector.name != rule_name(object) {
             group.selector.name = None;
         }
         group.pieces.push(Piece {
@@ -85,7 +85,7 @@ fn samples(
     let mut objects: BTreeMap<ObjectId, Vec<Sample>> = BTreeMap::new();
     let shift = context.histogram.shift;
     for page in context.histogram.iter() {
-        let Some(object) = context.profile.object(page.object).filter(|o| placeable(o.kind)) else {
+        let Some(object) = context.profile.object(page.object).filter(|o| has_rules(o)) else {
             continue;
         };
         let first = page.page.0.saturating_sub(object.first_page.0);
@@ -104,6 +104,14 @@ fn samples(
     objects
 }
 
+/// Files smaller than this (4 MiB, in base pages) get no rules: what every program maps besides its data.
+const SMALLEST_FILE: u64 = 1024;
+
+/// Whether the object can have rules.
+fn has_rules(object: &Object) -> bool {
+    placeable(object.kind) || (object.kind == ObjectKind::File && object.pages >= SMALLEST_FILE)
+}
+
 /// Whether rules can address this kind of object.
 pub(crate) fn placeable(kind: ObjectKind) -> bool {
     matches!(kind, ObjectKind::Heap | ObjectKind::Static | ObjectKind::Mapping)
@@ -114,12 +122,20 @@ pub(super) fn name(object: &Object) -> Option<String> {
     (!object.name.is_empty()).then(|| object.name.replace('\n', " "))
 }
 
+/// Its name as a rule has it.
+fn rule_name(object: &Object) -> Option<String> {
+    match object.kind {
+        ObjectKind::File => Some(Named::escaped(&object.name)),
+        _ => name(object),
+    }
+}
+
 fn selector(context: &Context<'_>, object: &Object) -> Selector {
     let site = context.profile.site(object.site).filter(|s| !s.frames.is_empty());
     Selector {
         kind: object.kind,
         site: site.map(|s| s.to_string().replace('\n', " ")),
-        name: name(object),
+        name: rule_name(object),
         thread: None,
         sequence: None,
     }

@@ -1,10 +1,9 @@
-//! What a mapping is a mapping of, by its name in `/proc/PID/maps`.
+//! Memory that has a name of its own: what a mapping is a mapping of, by its name in `/proc/PID/maps`.
 
-use serde::Serialize;
+use std::borrow::Cow;
 
 /// Memory that several processes can map.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
-#[serde(rename_all = "lowercase")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Kind {
     /// A file on a file system: its pages are the page cache.
     File,
@@ -21,6 +20,49 @@ pub enum Kind {
 }
 
 impl Kind {
+    /// Every kind, files first.
+    pub const ALL: [Self; 6] = [
+        Self::File,
+        Self::Shm,
+        Self::Sysv,
+        Self::Memfd,
+        Self::Shared,
+        Self::Hugetlb,
+    ];
+
+    /// Its stable lower-case name.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::File => "file",
+            Self::Shm => "shm",
+            Self::Sysv => "sysv",
+            Self::Memfd => "memfd",
+            Self::Shared => "shared",
+            Self::Hugetlb => "hugetlb",
+        }
+    }
+
+    /// The name by which recordings, rules and `files` call what a mapping maps: a path as it is, other memory after its
+    /// kind: `shm:NAME`, `memfd:NAME`, `sysv:0xKEY`, `shared:`, `hugetlb:`. Devices keep the kernel's name.
+    #[must_use]
+    pub fn called(mapping: &str) -> Cow<'_, str> {
+        match Self::of(mapping) {
+            Some((kind, name)) => kind.call(name).into(),
+            None => mapping.into(),
+        }
+    }
+
+    /// Likewise, of an object of this kind whose name [`Kind::of`] gave.
+    #[must_use]
+    pub fn call(self, name: &str) -> String {
+        match self {
+            Self::File => name.to_owned(),
+            Self::Sysv => format!("sysv:0x{name}"),
+            _ => format!("{}:{name}", self.name()),
+        }
+    }
+
     /// The kind of a mapping and the name of what it maps, without the prefix that the kernel gives to it; `None` for
     /// memory of the process alone, and for devices.
     #[must_use]
@@ -73,6 +115,21 @@ mod tests {
             ("anon_inode:[perf_event]", None),
         ] {
             assert_eq!(Kind::of(mapping), expected, "{mapping}");
+        }
+    }
+
+    #[test]
+    fn what_is_mapped_is_called_as_rules_write_it() {
+        for (mapping, called) in [
+            ("/models/a b.gguf (deleted)", "/models/a b.gguf"),
+            ("/dev/shm/PostgreSQL.1", "shm:PostgreSQL.1"),
+            ("/memfd:ram (deleted)", "memfd:ram"),
+            ("/SYSV0052e2c1 (deleted)", "sysv:0x0052e2c1"),
+            ("/dev/zero (deleted)", "shared:"),
+            ("/anon_hugepage (deleted)", "hugetlb:"),
+            ("/dev/nvidia0", "/dev/nvidia0"),
+        ] {
+            assert_eq!(Kind::called(mapping), called);
         }
     }
 }
