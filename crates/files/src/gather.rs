@@ -1,6 +1,8 @@
 //! The regular files at given paths, and in the folders among them.
 
+use crate::mapped::Mapped;
 use anyhow::{Context, bail};
+use nodewise_linux::Host;
 use nodewise_linux::page_cache;
 use std::collections::HashSet;
 use std::fs::{File, FileType};
@@ -9,14 +11,16 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 /// A file that was found.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct Found {
-    /// Its path, as it was given or below the folder that was.
+    /// Its path, as it was given or below the folder that was; of shared memory without a path what it is called.
     pub path: PathBuf,
     /// Size in bytes when it was found.
     pub size: u64,
     /// Whether its path was given, and not that of a folder above it.
     pub named: bool,
+    /// Of shared memory that has no path: where a process maps it.
+    pub(crate) mapped: Option<Mapped>,
 }
 
 impl Found {
@@ -25,7 +29,10 @@ impl Found {
     /// # Errors
     /// As the kernel answers, or it is no regular file any more.
     pub fn open(&self) -> io::Result<File> {
-        page_cache::open(&self.path, self.named)
+        match &self.mapped {
+            Some(object) => object.open(&Host::default()),
+            None => page_cache::open(&self.path, self.named),
+        }
     }
 }
 
@@ -46,6 +53,7 @@ pub fn gather(paths: &[PathBuf], failed: &mut Vec<String>) -> anyhow::Result<Vec
                     path: path.clone(),
                     size: metadata.len(),
                     named: true,
+                    mapped: None,
                 });
             }
         } else if metadata.is_dir() {
@@ -104,6 +112,7 @@ fn below(
                     path,
                     size: metadata.len(),
                     named: false,
+                    mapped: None,
                 });
             }
         }

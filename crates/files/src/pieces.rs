@@ -1,9 +1,11 @@
 //! Which page of a file goes to which node.
 
 use anyhow::bail;
+use nodewise_machine::NodeId;
+use nodewise_placement::{ObjectPage, Rule};
 
 /// How a file's pages are dealt to nodes.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Policy {
     /// Pieces take turns on the nodes (Diener et al., equation 6, with pieces for pages).
     Interleave,
@@ -15,6 +17,15 @@ pub enum Policy {
     FirstTouch,
     /// Pieces take turns so that nodes have shares in proportion to these weights, in the order of the nodes.
     Weighted(Vec<u32>),
+    /// As a map's rule says: its node i is the i-th of the nodes.
+    Rule {
+        /// The rule; its distribution is not first touch.
+        rule: Box<Rule>,
+        /// The node of each thread, by number in the map.
+        threads: Vec<NodeId>,
+        /// Added to a page's number where pages take turns by it: the kernel adds the inode of a shared memory object.
+        phase: u64,
+    },
 }
 
 /// The names, as help and errors list them.
@@ -79,6 +90,8 @@ enum Pattern {
     Turns(Vec<u32>),
     /// As many parts as there are nodes, of this number of pieces in all.
     Parts { nodes: Vec<u32>, pieces: u64 },
+    /// The node of each piece, at least one.
+    Each(Vec<u32>),
 }
 
 impl Pieces {
@@ -117,6 +130,9 @@ impl Pieces {
                 nodes: nodes.to_vec(),
                 pieces: pages.div_ceil(piece).max(1),
             },
+            Policy::Rule { rule, threads, phase } => {
+                Pattern::Each(each_piece((rule, threads, *phase), pages, nodes, piece)?)
+            }
             Policy::FirstTouch => bail!("--policy first-touch: deals no pages to nodes"),
         };
         Ok(Self { piece, pattern })
@@ -128,6 +144,7 @@ impl Pieces {
         let piece = page / self.piece;
         match &self.pattern {
             Pattern::Turns(turns) => turns[(piece % turns.len() as u64) as usize],
+            Pattern::Each(nodes) => nodes[(piece as usize).min(nodes.len() - 1)],
             Pattern::Parts { nodes, pieces } => {
                 let part = u128::from(piece.min(pieces - 1)) * nodes.len() as u128 / u128::from(*pieces);
                 nodes[part as usize]
@@ -145,7 +162,7 @@ impl Pieces {
                 let piece = u128::from(at / self.piece);
                 let next = match &self.pattern {
                     Pattern::Turns(turns) if turns.len() == 1 => u128::MAX,
-                    Pattern::Turns(_) => piece + 1,
+                    Pattern::Turns(_) | Pattern::Each(_) => piece + 1,
                     // The first piece of the next part.
                     Pattern::Parts { nodes, pieces } => {
                         let (pieces, count) = (u128::from(*pieces), nodes.len() as u128);
@@ -162,9 +179,43 @@ impl Pieces {
     }
 }
 
+/// The node of each piece of a file under a rule: the piece's middle page decides.
+///
+/// # Errors
+/// The rule leaves pages to first touch, or names more nodes than there are.
+fn each_piece(
+    (rule, threads, phase): (&Rule, &[NodeId], u64),
+    pages: u64,
+    nodes: &[u32],
+    piece: u64,
+) -> anyhow::Result<Vec<u32>> {
+    let node = |number: u64| {
+        let first = number * piece;
+        let end = (first + piece).min(pages).max(first + 1);
+        let page = ObjectPage {
+            index: first + (end - first - 1) / 2,
+            pages: pages.max(1),
+            number: number.wrapping_add(phase / piece),
+            turn: number,
+            thread: 0,
+        };
+        match rule.node(page, threads) {
+            Some(node) => nodes.get(node.index()).copied().ok_or_else(|| {
+                anyhow::anyhow!("node {node} of the rule is none of the {} here", nodes.len())
+            }),
+            None => bail!(
+                "`{}` leaves its pages to whoever reads them first",
+                rule.distribution
+            ),
+        }
+    };
+    (0..pages.div_ceil(piece).max(1)).map(node).collect()
+}
+
 /// One round of turns: a node has as many as its weight says, spread over the round. Each turn goes to the node that is
 /// furthest behind its share (smooth weighted round robin).
-fn turns(weights: &[u32], nodes: &[u32]) -> Vec<u32> {
+#[must_use]
+pub fn turns(weights: &[u32], nodes: &[u32]) -> Vec<u32> {
     let round: i64 = weights.iter().map(|w| i64::from(*w)).sum();
     let mut behind = vec![0_i64; weights.len()];
     let turn = |_| {

@@ -70,6 +70,18 @@ pub enum Cause {
 }
 
 impl Cause {
+    /// In words, with what to do where something can be done.
+    #[must_use]
+    pub fn why(self) -> &'static str {
+        match self {
+            Self::Shared => "other processes map it, and moving that needs root (CAP_SYS_NICE)",
+            Self::NoRoom => "the node is full",
+            Self::Busy => "in use by the kernel at that moment, or pinned; run it again",
+            Self::Gone => "dropped from memory or cut off meanwhile",
+            Self::Refused => "the kernel does not move it",
+        }
+    }
+
     /// Why a page is not where it was to go, by its status and the error of the call as a whole.
     fn of(status: PageStatus, error: Option<CallError>) -> Self {
         match status {

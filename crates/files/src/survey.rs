@@ -5,7 +5,7 @@ use crate::gather::gather;
 use crate::guests::Guest;
 use crate::mapped::MappedObjects;
 use crate::nodes::NodeUse;
-use crate::users;
+use crate::{SharedMemory, users};
 use anyhow::bail;
 use nodewise_linux::Host;
 use nodewise_machine::Machine;
@@ -25,6 +25,8 @@ pub enum Subject {
     Processes(Vec<u32>),
     /// These files, and those in these folders.
     Paths(Vec<PathBuf>),
+    /// Shared memory that is called so.
+    Memory(Vec<SharedMemory>),
 }
 
 /// The result of looking. `files --json` serialises it without changes.
@@ -56,9 +58,15 @@ impl Survey {
             Subject::Processes(pids) => existing(host, pids)?,
             _ => all.into_iter().filter(|pid| *pid != std::process::id()).collect(),
         };
-        let mapped = MappedObjects::of(host, &pids);
+        let mut mapped = MappedObjects::of(host, &pids);
         if let (Subject::Processes(_), 0) = (subject, mapped.processes) {
             bail!("cannot read what the processes map; run as their owner, or as root");
+        }
+        if let Subject::Memory(named) = subject {
+            named.iter().try_for_each(|name| name.find(host).map(drop))?;
+            mapped
+                .objects
+                .retain(|_, object| named.iter().any(|name| name.is(object)));
         }
         let mut survey = Self {
             nodes: NodeUse::all(host),
@@ -71,9 +79,11 @@ impl Survey {
         match subject {
             Subject::Paths(paths) => survey.add_paths(host, paths, &mapped, progress)?,
             Subject::Host => survey.add_mapped(host, &mapped, MOST_OF_EACH, progress),
-            Subject::Processes(_) => survey.add_mapped(host, &mapped, u64::MAX, progress),
+            Subject::Processes(_) | Subject::Memory(_) => {
+                survey.add_mapped(host, &mapped, u64::MAX, progress);
+            }
         }
-        if !matches!(subject, Subject::Paths(_)) {
+        if matches!(subject, Subject::Host | Subject::Processes(_)) {
             let guest = |pid: &u32| Guest::of(host, &machine, *pid);
             survey.guests = pids.iter().filter_map(guest).collect();
         }

@@ -8,10 +8,10 @@ use crate::output::{self, Screen, say};
 use anyhow::{Context, bail};
 use indicatif::{ProgressBar, ProgressStyle};
 use nodewise_enforce::Host as AllowedNodes;
-use nodewise_files::gather;
 use nodewise_files::pieces::{POLICIES, Policy};
 use nodewise_files::request::{FilePlaced, Request};
 use nodewise_files::survey::{Subject, Survey};
+use nodewise_files::{SharedMemory, gather};
 use nodewise_linux::Host;
 use nodewise_machine::parse_list;
 use nodewise_report::and_more;
@@ -20,8 +20,9 @@ use std::path::{Path, PathBuf};
 
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// Files and folders to look at, or numbers of processes [default: what all processes map]
-    #[arg(value_name = "PATH|PID")]
+    /// Files and folders, numbers of processes, or shared memory by its name: shm:NAME, memfd:NAME, sysv:ID, shared
+    /// [default: what all processes map]
+    #[arg(value_name = "PATH|PID|NAME")]
     subjects: Vec<PathBuf>,
     /// Processes whose files and shared memory to look at
     #[arg(long, value_name = "N", value_delimiter = ',', conflicts_with_all = ["subjects", "policy", "drop"])]
@@ -102,6 +103,15 @@ fn subject(arguments: &Arguments) -> anyhow::Result<Subject> {
         .iter()
         .filter_map(|path| number(path))
         .collect();
+    let named: Vec<SharedMemory> = arguments
+        .subjects
+        .iter()
+        .filter(|path| number(path).is_none())
+        .filter_map(|path| shared_memory(path))
+        .collect();
+    if !named.is_empty() && named.len() == arguments.subjects.len() {
+        return Ok(Subject::Memory(named));
+    }
     match (arguments.subjects.len(), numbers.len()) {
         (0, _) if arguments.pid.is_empty() => Ok(Subject::Host),
         (0, _) => Ok(Subject::Processes(arguments.pid.clone())),
@@ -111,6 +121,14 @@ fn subject(arguments: &Arguments) -> anyhow::Result<Subject> {
             "name paths or processes, not both; a file whose name is a number is written ./{}",
             numbers[0]
         ),
+    }
+}
+
+/// What is no file, but the name of shared memory or the number of a process.
+fn shared_memory(path: &Path) -> Option<SharedMemory> {
+    match path.exists() {
+        true => None,
+        false => SharedMemory::parse(path.to_str()?),
     }
 }
 
@@ -131,16 +149,6 @@ struct Document<'a> {
 fn request(arguments: &Arguments) -> anyhow::Result<Request> {
     if arguments.subjects.is_empty() {
         bail!("--policy: which files? name them, or folders: nodewise files --policy interleave PATH");
-    }
-    if let Some(process) = arguments
-        .subjects
-        .iter()
-        .find(|path| !path.exists() && number(path).is_some())
-    {
-        bail!(
-            "--policy and --drop take files, and there is none named {}",
-            process.display()
-        );
     }
     let policy = arguments.policy.as_deref().map(Policy::parse).transpose()?;
     if arguments.load && policy.is_none() {
@@ -170,7 +178,16 @@ fn request(arguments: &Arguments) -> anyhow::Result<Request> {
 fn place(arguments: &Arguments) -> anyhow::Result<Outcome> {
     let request = request(arguments)?;
     let mut left_out = Vec::new();
-    let files = gather(&arguments.subjects, &mut left_out)?;
+    let (memory, paths): (Vec<_>, Vec<_>) = arguments
+        .subjects
+        .iter()
+        .map(|path| (path, shared_memory(path)))
+        .partition(|(_, memory)| memory.is_some());
+    let paths: Vec<PathBuf> = paths.into_iter().map(|(path, _)| path.clone()).collect();
+    let mut files = gather(&paths, &mut left_out)?;
+    for memory in memory.into_iter().filter_map(|(_, memory)| memory) {
+        files.extend(memory.find(&Host::default())?);
+    }
     let bar = ProgressBar::new(files.iter().map(|file| file.size).sum());
     bar.set_style(
         ProgressStyle::with_template("{bar:40} {bytes} of {total_bytes}, {bytes_per_sec}, {eta} left")

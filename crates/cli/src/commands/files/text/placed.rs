@@ -2,7 +2,7 @@
 
 use super::survey::on_nodes;
 use nodewise_files::pieces::Policy;
-use nodewise_files::placing::{Cause, Placed};
+use nodewise_files::placing::Placed;
 use nodewise_files::request::{FilePlaced, Request};
 use nodewise_input::one_line;
 use nodewise_report::{and_more, bytes, plural, spread, whole_percent};
@@ -92,7 +92,7 @@ fn parts(file: &FilePlaced, request: &Request) -> Vec<String> {
         parts.push(moved.to_owned());
     }
     for (cause, amount) in &placed.stayed {
-        parts.push(format!("{} not where wanted: {}", bytes(*amount), why(*cause)));
+        parts.push(format!("{} not where wanted: {}", bytes(*amount), cause.why()));
     }
     if !request.dry_run && there > 0 {
         parts.push(format!(
@@ -118,15 +118,5 @@ fn to_come(placed: &Placed, request: &Request, there: u64) -> Option<String> {
         _ if request.load => Some(format!("{absent} could not be kept in memory")),
         _ if there == 0 => Some(format!("--load reads its {absent}")),
         _ => Some(format!("{absent} not in memory (--load reads it)")),
-    }
-}
-
-fn why(cause: Cause) -> &'static str {
-    match cause {
-        Cause::Shared => "other processes map it, and moving that needs root (CAP_SYS_NICE)",
-        Cause::NoRoom => "the node is full",
-        Cause::Busy => "in use by the kernel at that moment, or pinned; run it again",
-        Cause::Gone => "dropped from memory or cut off meanwhile",
-        Cause::Refused => "the kernel does not move it",
     }
 }

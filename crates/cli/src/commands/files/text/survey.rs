@@ -27,7 +27,9 @@ pub fn survey(survey: &Survey, subject: &Subject, top: usize, screen: Screen) ->
     }
     match &survey.objects[..] {
         [] => out.push_str(none(subject)),
-        [one] if matches!(subject, Subject::Paths(_)) => out.push_str(&whole(one, survey.unreadable, screen)),
+        [one] if matches!(subject, Subject::Paths(_) | Subject::Memory(_)) => {
+            out.push_str(&whole(one, survey.unreadable, screen));
+        }
         objects => out.push_str(&list(objects, survey.nodes.len() > 1, top)),
     }
     for guest in &survey.guests {
@@ -45,6 +47,7 @@ fn none(subject: &Subject) -> &'static str {
         Subject::Host => "no process of yours maps a file or shared memory that is in memory\n",
         Subject::Processes(_) => "no file or shared memory that these processes map is in memory\n",
         Subject::Paths(_) => "no file here has anything in it\n",
+        Subject::Memory(_) => "nothing of it is in memory, or its owner and root alone may look\n",
     }
 }
 
