@@ -51,7 +51,7 @@ static nw_object object_at(const void *memory, size_t bytes) {
 static void mapped(void *memory, size_t bytes, uintptr_t caller) {
     int before = errno;
     nw_object object = object_at(memory, bytes);
-    if (nw_reporting() && nw_placing() && nw_placement->rules.count > 0)
+    if (nw_reporting() && nw_placing() && nw_has_rules(NW_KIND_MAPPING))
         place(&object, memory, bytes, caller);
     nw_seen(&object);
     errno = before;
@@ -69,9 +69,23 @@ static void mapped_shared(const void *memory, size_t bytes) {
     errno = before;
 }
 
+static int is_named(size_t bytes, int flags) {
+    int huge = flags & MAP_HUGETLB, shared = (flags & MAP_TYPE) != MAP_PRIVATE || !(flags & MAP_ANONYMOUS);
+    return nw_placing() && bytes >= NW_LARGE && (huge || shared);
+}
+
+/* Whether a rule that names it has placed it. */
+static int mapped_named(void *memory, size_t bytes, int flags, int file, off_t offset) {
+    int before = errno, placed = nw_named_mapping(memory, bytes, flags, file, offset);
+    errno = before;
+    return placed;
+}
+
 static void *map_and_note(void *at, size_t bytes, int protection, int flags, int file, off_t offset, uintptr_t caller) {
     nw_companion_passes(0);
     void *memory = map(at, bytes, protection, flags, file, offset);
+    if (memory != MAP_FAILED && is_named(bytes, flags) && mapped_named(memory, bytes, flags, file, offset))
+        return memory;
     if (memory != MAP_FAILED && is_object(bytes, flags))
         mapped(memory, bytes, caller);
     else if (memory != MAP_FAILED && is_shared(bytes, flags))

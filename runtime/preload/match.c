@@ -3,6 +3,7 @@
 #define _GNU_SOURCE
 #include "preload.h"
 
+#include <fnmatch.h>
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -165,6 +166,24 @@ uint32_t nw_match(const nw_allocation *object, uint32_t kind) {
             return i;
     }
     return count;
+}
+
+int nw_has_rules(uint32_t kind) {
+    for (uint32_t i = 0; i < nw_placement->rules.count; i++)
+        if (nw_rules(nw_placement)[i].kind == kind)
+            return 1;
+    return 0;
+}
+
+uint32_t nw_match_name(const char *name) {
+    uint32_t rule = 0;
+    for (; rule < nw_placement->rules.count; rule++) {
+        const nw_rule *one = &nw_rules(nw_placement)[rule];
+        if (one->kind == NW_KIND_FILE && one->name != NW_ANY &&
+            fnmatch(nw_texts(nw_placement) + one->name, name, 0) == 0)
+            break;
+    }
+    return rule;
 }
 
 int nw_match_start(void) {

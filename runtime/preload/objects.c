@@ -48,6 +48,7 @@ static int track(const nw_object *object, stretch in) {
         live->rule = object->rule;
         live->thread = object->thread;
         live->cuts = object->cuts;
+        live->whole = object->whole;
         __atomic_store_n(&live->page, object->page, __ATOMIC_RELEASE);
         return 1;
     }
@@ -104,7 +105,8 @@ static void read_back(const nw_object *object) {
 }
 
 static nw_object object_in(const nw_live *live) {
-    return (nw_object){.page = live->page, .pages = live->pages, .rule = live->rule, .thread = live->thread};
+    return (nw_object){
+        .page = live->page, .pages = live->pages, .rule = live->rule, .thread = live->thread, .whole = live->whole};
 }
 
 static nw_live *find(uint64_t page, stretch in) {

@@ -18,6 +18,8 @@ static const nw_distribution *distribution_of(const nw_object *object) {
 
 /* Only objects that are large enough for a huge page can have one. */
 static uint64_t granule_of(const nw_object *object) {
+    if (object->whole.pages > 0)
+        return object->whole.granule;
     return object->pages >= nw_placement->granule ? nw_placement->granule : 1;
 }
 
@@ -27,7 +29,7 @@ static const nw_run *exceptions(const nw_object *object, uint32_t *count) {
     if (object->rule >= nw_placement->rules.count)
         return NULL;
     const nw_rule *rule = &nw_rules(nw_placement)[object->rule];
-    if (rule->pages == object->pages)
+    if (rule->pages == (object->whole.pages > 0 ? object->whole.pages : object->pages))
         *count = rule->runs;
     return nw_runs(nw_placement) + rule->run;
 }
@@ -45,20 +47,35 @@ static uint32_t exception_at(const nw_object *object, uint64_t index) {
     return low < count && runs[low].first <= index ? runs[low].node : NW_NODE_NONE;
 }
 
+/* Where an object begins and how long it is, in the pages by which its own are numbered: those of the address
+ * space, or of the object that has a name, of which every process maps the same pages. */
+typedef struct numbered {
+    uint64_t first, pages, mapping;
+} numbered;
+
+static numbered numbering(const nw_object *object) {
+    if (object->whole.pages > 0)
+        return (numbered){.first = 0, .pages = object->whole.pages, .mapping = object->whole.before};
+    return (numbered){.first = object->page, .pages = object->pages, .mapping = object->page};
+}
+
 /* The node of the granule that holds a page. The granule's middle page decides, so that a huge page with a
  * boundary inside goes to the node that should have the larger part of it. */
 static uint32_t wanted_by(const nw_object *object, uint64_t page, uint64_t granule) {
-    uint64_t first = page / granule * granule, end = first + granule, last = object->page + object->pages;
-    if (first < object->page)
-        first = object->page;
+    numbered in = numbering(object);
+    uint64_t own = page - object->page + in.mapping;
+    uint64_t first = own / granule * granule, end = first + granule, last = in.first + in.pages;
+    if (first < in.first)
+        first = in.first;
     if (end > last)
         end = last;
-    uint64_t index = first + (end - first - 1) / 2 - object->page;
+    uint64_t index = first + (end - first - 1) / 2 - in.first;
     uint32_t node = exception_at(object, index);
     if (node != NW_NODE_NONE)
         return node;
-    nw_page at = {.index = index, .pages = object->pages, .number = page / granule, .thread = object->thread};
-    at.turn = at.number - object->page / granule;
+    nw_page at = {.index = index, .pages = in.pages, .thread = object->thread};
+    at.number = (own + object->whole.phase) / granule;
+    at.turn = own / granule - in.first / granule;
     return nw_node_of(distribution_of(object), nw_parts(nw_placement), nw_thread_nodes(nw_placement),
                       nw_placement->thread_nodes.count, at);
 }
@@ -68,10 +85,10 @@ uint32_t nw_wanted(const nw_object *object, uint64_t page) { return wanted_by(ob
 /* Counts the stretches of pages with the same node, and stores them in `out` if it is not null. Pages that are left to
  * the kernel are in none. */
 static uint32_t stretches_of(const nw_object *object, uint64_t granule, nw_stretch *out) {
-    uint64_t end = object->page + object->pages;
+    uint64_t end = object->page + object->pages, own = numbering(object).mapping - object->page;
     uint32_t count = 0, before = NW_NODE_NONE;
     for (uint64_t page = object->page, next; page < end; page = next) {
-        next = (page / granule + 1) * granule;
+        next = ((page + own) / granule + 1) * granule - own;
         if (next > end)
             next = end;
         uint32_t node = wanted_by(object, page, granule);
@@ -102,11 +119,13 @@ static int interleaved_by_kernel(const nw_object *object, const nw_distribution 
 }
 
 static void want_interleaved(const nw_object *object, const uint32_t *nodes, uint32_t count) {
-    uint64_t rounds = object->pages / count;
+    uint64_t unit = object->whole.pages > 0 ? object->whole.granule : 1;
+    uint64_t rounds = object->pages / (count * unit);
     for (uint32_t i = 0; i < count; i++)
-        nw_objects_want(object, nodes[i], rounds);
-    for (uint64_t page = object->page + rounds * count; page < object->page + object->pages; page++)
-        nw_objects_want(object, nodes[page % count], 1);
+        nw_objects_want(object, nodes[i], rounds * unit);
+    uint64_t own = numbering(object).mapping + object->whole.phase - object->page;
+    for (uint64_t page = object->page + rounds * count * unit; page < object->page + object->pages; page++)
+        nw_objects_want(object, nodes[(page + own) / unit % count], 1);
 }
 
 static void note(int status) {
@@ -150,11 +169,14 @@ static int may_populate(const nw_object *object) {
 static void place_stretches(nw_object *object) {
     uint64_t granule = granule_of(object);
     uint32_t count = stretches_of(object, granule, NULL);
-    int populate = count > CUTS_OBJECT && may_populate(object);
+    /* What has a name may be larger than what is used of it, and other processes allocate it too. */
+    int populate = count > CUTS_OBJECT && object->whole.pages == 0 && may_populate(object);
     for (; !populate && count > CUTS_OBJECT; count = stretches_of(object, granule, NULL))
         granule *= 2;
     if (granule != granule_of(object))
         __atomic_fetch_add(&nw_report->coarsened, 1, __ATOMIC_RELAXED);
+    if (object->whole.pages > 0)
+        object->whole.granule = (uint32_t)granule;
     size_t bytes = count * sizeof(nw_stretch);
     if (count == 0)
         return;
@@ -166,7 +188,7 @@ static void place_stretches(nw_object *object) {
         nw_objects_want(object, stretches[i].node, stretches[i].pages);
     if (!populate && take_cuts(object, count))
         prefer_all(object, stretches, count);
-    else if (may_populate(object))
+    else if (object->whole.pages == 0 && may_populate(object))
         populate_all(stretches, count);
     munmap(stretches, bytes);
 }
@@ -174,7 +196,7 @@ static void place_stretches(nw_object *object) {
 void nw_place(nw_object *object) {
     uint32_t nodes[NW_NODES];
     const nw_distribution *how = distribution_of(object);
-    if (nw_placement->flags & NW_SPLIT_HUGE)
+    if ((nw_placement->flags & NW_SPLIT_HUGE) && object->whole.pages == 0)
         nw_kernel_split_huge(object->page, object->pages);
     if (!interleaved_by_kernel(object, how, nodes)) {
         place_stretches(object);

@@ -188,7 +188,7 @@ __attribute__((constructor)) static void begin(void) {
             nw_left_out = left_out;
         }
         nw_leaves = leaves;
-        if (nw_seeing() || nw_placement->rules.count > 0 || nw_placement->fallback.kind != NW_FIRST_TOUCH)
+        if (nw_seeing() || nw_has_rules(NW_KIND_HEAP) || nw_placement->fallback.kind != NW_FIRST_TOUCH)
             nw_heap_start(&hooks);
     }
     nw_companion_start();

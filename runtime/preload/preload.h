@@ -78,6 +78,10 @@ void nw_caller_seen(const nw_allocation *object, int matched);
 
 /* match.c: which rule an object of a kind (enum nw_kind) falls under; rules.count is the fallback. */
 uint32_t nw_match(const nw_allocation *object, uint32_t kind);
+/* Whether there is a rule for objects of a kind. */
+int nw_has_rules(uint32_t kind);
+/* As nw_match, of an object of kind NW_KIND_FILE. */
+uint32_t nw_match_name(const char *name);
 int nw_match_start(void);
 void nw_match_thread_ends(void);
 
@@ -101,6 +105,7 @@ typedef struct nw_object {
     uint32_t rule, thread;
     int fresh; /* pages are untouched: nothing to move */
     uint32_t cuts; /* mappings its placement may have added */
+    nw_whole whole;
 } nw_object;
 void nw_place(nw_object *object);
 void nw_place_undone(uint32_t cuts);
@@ -119,6 +124,9 @@ int nw_seeing(void);
 void nw_seen(const nw_object *object);
 void nw_seen_data(void); /* lists the executable's variables */
 void nw_seen_end(void); /* lists the frames of all objects */
+
+/* named.c: places a new mapping of memory that has a name, if a rule has it: 0 if none has. */
+int nw_named_mapping(void *memory, size_t bytes, int flags, int file, long offset);
 
 /* mapped.c: memory for our own use, which does not count as an object of the program; null: out of memory. */
 void *nw_own_memory(size_t bytes);

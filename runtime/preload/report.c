@@ -68,7 +68,8 @@ static void *map_file(const char *folder) {
         return NULL;
     void *at = MAP_FAILED;
     if (allocate(file, 0, bytes_with(NW_LIVE_FIRST)))
-        at = mmap(NULL, bytes_with(NW_LIVE), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+        /* Not our own mmap, which would place it. */
+        at = (void *)syscall(SYS_mmap, NULL, bytes_with(NW_LIVE), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0l);
     close(file);
     return at == MAP_FAILED ? NULL : at;
 }

@@ -8,7 +8,7 @@
 
 #include <stddef.h>
 
-#define NW_SUMMARY_MAGIC 0x32616d6d7573776eull /* "nwsumma2" */
+#define NW_SUMMARY_MAGIC 0x33616d6d7573776eull /* "nwsumma3" */
 #define NW_LIVE_FIRST 64u /* slots for objects at first; each extension adds twice as many as the one before */
 #define NW_LIVE (NW_LIVE_FIRST * ((1u << 10) - 1)) /* most slots; further objects are placed but not read back */
 
@@ -19,11 +19,21 @@ typedef struct nw_tally {
     uint64_t by_node[];      /* pages wanted on each logical node, then pages found on each */
 } nw_tally;
 
+/* The object of which a mapping maps a part: memory that has a name of its own (named.c). */
+typedef struct nw_whole {
+    uint64_t pages;   /* 0: there is none, the mapping is the object */
+    uint64_t before;  /* pages of the object before the mapping */
+    uint64_t phase;   /* the kernel interleaves by the page's number in the object plus this */
+    uint32_t granule; /* pages decided together, in the place of the table's */
+    uint32_t unused;
+} nw_whole;
+
 /* A live object. `page` is its first page, or 0 in a slot never used, 1 in one free again, 2 in one being filled. */
 typedef struct nw_live {
     uint64_t page, pages;
     uint32_t rule, thread;
     uint32_t cuts, unused;
+    nw_whole whole;
 } nw_live;
 
 enum nw_state { NW_RUNNING = 1, NW_READ_BACK = 2, NW_OFF = 3, NW_EXECUTED = 4 /* it became another program */ };

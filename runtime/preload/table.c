@@ -42,6 +42,8 @@ static int rule_sound(const nw_table *table, const nw_rule *rule) {
     for (uint32_t i = 0; i < rule->runs; i++)
         if (!node_known(table, nw_runs(table)[rule->run + i].node))
             return 0;
+    if (rule->name != NW_ANY && rule->name >= table->texts.count)
+        return 0;
     return rule->site == NW_ANY || rule->site < table->sites.count;
 }
 
@@ -59,6 +61,8 @@ static int references_sound(const nw_table *table) {
         if (variable->module >= table->modules.count || variable->rule > table->rules.count)
             return 0;
     }
+    if (table->texts.count > 0 && nw_texts(table)[table->texts.count - 1] != 0)
+        return 0;
     for (uint32_t i = 0; i < table->rules.count; i++)
         if (!rule_sound(table, &nw_rules(table)[i]))
             return 0;

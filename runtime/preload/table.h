@@ -11,12 +11,19 @@
 #include <stdint.h>
 
 #define NW_TABLE_MAGIC 0x31656c626174776eull /* "nwtable1" */
-#define NW_TABLE_VERSION 2u
+#define NW_TABLE_VERSION 3u
 #define NW_NODES 128u /* most nodes of a table */
 #define NW_ANY UINT32_MAX
 
 /* Kinds of memory that can be placed: nodewise_profile::ObjectKind in its order. */
-enum nw_kind { NW_KIND_HEAP = 1, NW_KIND_ARENA = 2, NW_KIND_STATIC = 3, NW_KIND_TLS = 4, NW_KIND_MAPPING = 6 };
+enum nw_kind {
+    NW_KIND_HEAP = 1,
+    NW_KIND_ARENA = 2,
+    NW_KIND_STATIC = 3,
+    NW_KIND_TLS = 4,
+    NW_KIND_MAPPING = 6,
+    NW_KIND_FILE = 7
+};
 
 enum nw_table_flags {
     NW_BIND_THREADS = 1,    /* in pthread_create */
@@ -54,12 +61,14 @@ typedef struct nw_run {
     uint32_t node, unused;
 } nw_run;
 
-/* One rule. The first whose kind, site, thread and sequence match applies; NW_ANY matches all. */
+/* One rule. The first whose kind, site, thread, sequence and name match applies; NW_ANY matches all. */
 typedef struct nw_rule {
     uint32_t kind, site, thread, sequence;
     nw_distribution how;
     uint64_t pages; /* of the recorded object: runs hold for this size only */
     uint32_t run, runs;
+    uint32_t name; /* of memory that has one (named.c): where its pattern (fnmatch) begins in `texts` */
+    uint32_t unused;
 } nw_rule;
 
 /* A variable that a rule names. */
@@ -80,7 +89,8 @@ typedef struct nw_variable {
     X(nw_part, parts)         \
     X(nw_run, runs)           \
     X(nw_rule, rules)         \
-    X(nw_variable, variables)
+    X(nw_variable, variables) \
+    X(char, texts)
 
 typedef struct nw_section {
     uint32_t offset, count;

@@ -1,6 +1,7 @@
 //! What a placement achieved, over all processes that it was applied to.
 
-use crate::summary::{Live, State, Summary, Tally};
+use crate::live::Live;
+use crate::summary::{State, Summary, Tally};
 use crate::{EnforceError, Table};
 use std::collections::{HashMap, HashSet};
 use std::ffi::OsString;
@@ -116,7 +117,7 @@ fn read_back(pid: u32, object: Live, table: &Table, tally: &mut Tally) {
         let Some(node) = node.and_then(|n| table.nodes.iter().position(|o| *o == n)) else {
             continue;
         };
-        let wanted = table.wanted(object.rule, object.thread, (object.page, object.pages), page);
+        let wanted = table.wanted(&object, page);
         tally.touched += stride;
         tally.got[node] += stride;
         tally.right += if wanted.is_none_or(|w| w.index() == node) {

@@ -1,7 +1,8 @@
 //! The objects of a running process that a placement has placed.
 
 use crate::Table;
-use crate::summary::{Live, State};
+use crate::live::Live;
+use crate::summary::State;
 use nodewise_machine::NodeId;
 use std::path::Path;
 

@@ -1,15 +1,18 @@
 //! What running a command under a placement involves, computed before anything is started.
 
-use crate::rules::{Resolved, resolve};
+use crate::places;
+use crate::rules::{Resolved, resolve, resolve_places};
 use crate::table::{NODES, flags};
 use crate::target::unreached;
-use crate::{Binding, EnforceError, Host, HugePages, Request, RuleFound, Table, Target, Threads};
+use crate::{
+    Binding, EnforceError, FilesOfRule, Host, HugePages, Request, RuleFound, Table, Target, Threads,
+};
 use nodewise_analysis::Assignment;
-use nodewise_analysis::figures::{and_more, percent};
+use nodewise_analysis::figures::{and_more, bytes, percent};
 use nodewise_linux::mempolicy::Policy;
 use nodewise_linux::node_mask::NodeMask;
 use nodewise_machine::NodeId;
-use nodewise_placement::{Distribution, OtherRuns, Placement};
+use nodewise_placement::{Distribution, OtherRuns, Placement, Rule};
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::os::unix::fs::MetadataExt;
@@ -56,6 +59,8 @@ pub struct Options {
     pub page_size: PageSize,
     /// How a thread is matched with its part of the data.
     pub roles: Roles,
+    /// Rules before those of a map, as `OBJECTS=HOW`.
+    pub places: Vec<String>,
 }
 
 /// Everything that is done to run the command.
@@ -63,8 +68,10 @@ pub struct Options {
 pub struct Plan {
     /// The program that is placed; `None` if all programs are.
     pub target: Option<Target>,
-    /// For each rule of the map, what it matches in the program.
+    /// For each rule of the command line and of the map, what it matches in the program.
     pub rules: Vec<RuleFound>,
+    /// The files that rules name, which are placed before the program starts.
+    pub files: Vec<FilesOfRule>,
     /// For each rule of the table, the index of its rule in the placement.
     pub origin: Vec<usize>,
     /// Number of threads, with their CPUs and nodes.
@@ -105,11 +112,26 @@ impl Plan {
         options: &Options,
     ) -> Result<Self, EnforceError> {
         let here = host.nodes.len() as u32;
+        let places: Vec<Rule> = options
+            .places
+            .iter()
+            .map(|text| places::rule(text, host))
+            .collect::<Result<_, _>>()?;
         let map = match request {
-            Request::Map(placement) => Some(placement.folded(here)),
+            Request::Map(placement) => Some(Placement {
+                rules: [&*places, &placement.folded(here).rules].concat(),
+                ..placement.folded(here).into_owned()
+            }),
             _ => None,
         };
-        let map = map.as_deref();
+        let map = map.as_ref();
+        let binding = match (&options.binding, map) {
+            // Servers start many processes; bound by one plan they would share the first few CPUs.
+            (Binding::AsMapped, None) if !places.is_empty() && !places.iter().any(by_thread) => {
+                &Binding::None
+            }
+            (binding, _) => binding,
+        };
         let target = match (Target::find(command, request.program()), map) {
             (Ok(target), _) => Some(target),
             (Err(error), _) if error.is_foreign() => None,
@@ -124,8 +146,9 @@ impl Plan {
         let count = thread_count(target.as_ref(), host, map, options);
         let mut plan = Self {
             rules: Vec::new(),
+            files: Vec::new(),
             origin: Vec::new(),
-            threads: Threads::new(host, count, &options.binding, map.map(|m| &m.binding))?,
+            threads: Threads::new(host, count, binding, map.map(|m| &m.binding))?,
             nodes: host.nodes.iter().map(|n| n.os_index).collect(),
             table: None,
             objects: None,
@@ -144,6 +167,11 @@ impl Plan {
             plan.rules.clone_from(&resolved.found);
             plan.check_map(request, host);
             plan.tabulate(placement, resolved, host, options)?;
+        } else if !places.is_empty() {
+            let resolved = resolve_places(&places);
+            plan.rules.clone_from(&resolved.found);
+            let table = plan.empty_table(Distribution::FirstTouch, host, options, false)?;
+            plan.fill(table, resolved);
         }
         let threads = options
             .threads
@@ -153,9 +181,13 @@ impl Plan {
             plan.plan_single_node();
             return Ok(plan);
         }
+        if !host.pretended {
+            plan.place_files(map.map_or(&places, |map| &map.rules));
+        }
         plan.process_policy(request, host)?;
         match unreached(command) {
             Some(why) => plan.plan_without_preload(&why, request, options),
+            None if *binding == Binding::None => {}
             None => plan.bind(host, options),
         }
         plan.follow(map, host, options);
@@ -214,10 +246,28 @@ impl Plan {
             .push("one memory node here: pages are not placed, threads not bound, nothing is changed".into());
     }
 
+    /// Finds the files that rules name.
+    fn place_files(&mut self, rules: &[Rule]) {
+        self.files = FilesOfRule::of(rules, &self.nodes, &self.threads.nodes);
+        for files in &self.files {
+            let rule = &mut self.rules[files.rule];
+            rule.places.splice(
+                0..0,
+                files.found.iter().map(|file| {
+                    format!(
+                        "{} ({}), before the program starts",
+                        file.path.display(),
+                        bytes(file.size)
+                    )
+                }),
+            );
+        }
+    }
+
     /// Drops table and preload, which the first program does not take; the process's memory policy still applies.
     fn plan_without_preload(&mut self, why: &str, request: &Request, options: &Options) {
         self.table = None;
-        let placed_by_us = matches!(request, Request::Map(_) | Request::Interleave);
+        let placed_by_us = matches!(request, Request::Map(_) | Request::Interleave) || !self.rules.is_empty();
         if placed_by_us {
             self.notes
                 .push(format!("{why}: it runs unplaced, its threads are not bound"));
@@ -270,7 +320,13 @@ impl Plan {
         options: &Options,
     ) -> Result<(), EnforceError> {
         let huge_map = placement.page_size >= 2 << 20;
-        let mut table = self.empty_table(placement.default.clone(), host, options, huge_map)?;
+        let table = self.empty_table(placement.default.clone(), host, options, huge_map)?;
+        self.fill(table, resolved);
+        Ok(())
+    }
+
+    /// Takes the table with resolved rules in it. Without modules it is for every program.
+    fn fill(&mut self, mut table: Table, resolved: Resolved) {
         table.modules = resolved.modules;
         table.target = table
             .modules
@@ -282,7 +338,6 @@ impl Plan {
         table.variables = resolved.variables;
         self.origin = resolved.origin;
         self.table = Some(table);
-        Ok(())
     }
 
     fn empty_table(
@@ -346,8 +401,11 @@ impl Plan {
                 threads: None,
                 page_size: PageSize::Auto,
                 roles: Roles::Number,
+                places: Vec::new(),
             };
-            self.table = Some(self.empty_table(Distribution::Interleave(nodes), host, &options, false)?);
+            let mut table = self.empty_table(Distribution::Interleave(nodes), host, &options, false)?;
+            table.rules = self.table.take().map(|table| table.rules).unwrap_or_default();
+            self.table = Some(table);
         }
         Ok(())
     }
@@ -499,6 +557,13 @@ impl Plan {
             nodewise_linux::affinity::before_exec(&self.cpus, command);
         }
     }
+}
+
+fn by_thread(rule: &Rule) -> bool {
+    matches!(
+        rule.distribution,
+        Distribution::ByThread { .. } | Distribution::Allocator
+    )
 }
 
 /// The note that the map binds threads by number although runs differ in which thread takes which part.

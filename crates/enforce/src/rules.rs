@@ -3,7 +3,7 @@
 use crate::sites::{self, ResolvedRange, Sites};
 use crate::table::{ANY, TableModule, TableRule, TableVariable};
 use crate::{EnforceError, Target};
-use nodewise_placement::{Placement, Rule, Selector};
+use nodewise_placement::{Named, Placement, Rule, Selector};
 use nodewise_profile::ObjectKind;
 use nodewise_symbols::Module;
 use std::os::unix::fs::MetadataExt;
@@ -22,6 +22,8 @@ pub struct RuleFound {
     pub by_order: bool,
     /// Number of pages of the recorded object.
     pub pages: u64,
+    /// Whether it names code or variables of the program; else memory of any.
+    pub of_code: bool,
     /// Why the rule does not apply, if so.
     pub missing: Option<String>,
 }
@@ -70,6 +72,16 @@ pub(crate) fn resolve(placement: &Placement, target: &Target) -> Result<Resolved
     Ok(resolved)
 }
 
+/// Resolves rules of the command line, which name no code, for every program.
+pub(crate) fn resolve_places(rules: &[Rule]) -> Resolved {
+    let mut resolved = Resolved::default();
+    for (index, rule) in rules.iter().enumerate() {
+        let resolution = resolved.resolution(rule, &[], "", &[]);
+        resolved.add(index, rule, resolution);
+    }
+    resolved
+}
+
 /// The distinct sites of rules for heap objects and mappings, in the order in which a program reaches them.
 fn site_texts(placement: &Placement) -> Vec<String> {
     let sited = placement
@@ -85,6 +97,8 @@ fn site_texts(placement: &Placement) -> Vec<String> {
 /// Where a rule applies in the binary.
 enum Resolution {
     Site(u32, Vec<String>),
+    /// The pattern of memory that has a name.
+    Named(String, Vec<String>),
     Variables(Vec<(u32, u64, u64)>, Vec<String>),
     Missing(String),
 }
@@ -100,7 +114,11 @@ impl Resolved {
             (ObjectKind::Heap, None, Some(_)) => {
                 Resolution::Missing("a heap object is found by its site, and the rule has none".into())
             }
+            (ObjectKind::Mapping, None, None) => {
+                Resolution::Site(ANY, vec!["any private mapping of 64 KiB or more".into()])
+            }
             (ObjectKind::Static, _, Some(name)) => variables(name, program, modules),
+            (ObjectKind::File, _, Some(name)) => named(name),
             _ => Resolution::Missing(format!("{} memory stays with the default", kind.name())),
         }
     }
@@ -155,9 +173,11 @@ impl Resolved {
             places: Vec::new(),
             by_order: false,
             pages: rule.pages,
+            of_code: rule.object.kind != ObjectKind::File,
             missing: None,
         };
         let number = self.rules.len() as u32;
+        let mut name = None;
         let site = match resolution {
             Resolution::Missing(why) => {
                 found.missing = Some(why);
@@ -169,6 +189,11 @@ impl Resolved {
                 let resolved = self.sites.sites.iter().flatten().nth(site as usize);
                 found.by_order = resolved.is_some_and(|s| s.by_name);
                 site
+            }
+            Resolution::Named(pattern, places) => {
+                found.places = places;
+                name = Some(pattern);
+                ANY
             }
             Resolution::Variables(variables, places) => {
                 found.places = places;
@@ -192,12 +217,24 @@ impl Resolved {
             site,
             thread: rule.object.thread.unwrap_or(ANY),
             sequence: rule.object.sequence.unwrap_or(ANY),
+            name,
             distribution: rule.distribution.clone(),
             pages: rule.pages,
             runs: rule.runs.clone(),
             weight: rule.weight,
         });
     }
+}
+
+/// Files on a disk are placed before the program starts, memory that it makes itself when it maps it.
+fn named(name: &str) -> Resolution {
+    let Some(named) = Named::new(name) else {
+        return Resolution::Missing("its name is no pattern".into());
+    };
+    Resolution::Named(
+        named.pattern(),
+        vec!["what processes map by this name".to_owned()],
+    )
 }
 
 /// The suffix that recordings add to the name of a module's remaining static data.

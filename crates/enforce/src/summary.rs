@@ -1,15 +1,16 @@
 //! Reads the summary that a placed process writes. Mirror of `runtime/preload/summary.h`.
 
+use crate::live::{Live, Whole};
 use crate::table::NODES;
 use std::path::Path;
 
-const MAGIC: u64 = 0x3261_6d6d_7573_776e;
+const MAGIC: u64 = 0x3361_6d6d_7573_776e;
 const OFF: usize = 64;
 const OFF_BYTES: usize = 120;
 const UNREACHED: usize = OFF + OFF_BYTES;
 const HEADER: usize = UNREACHED + 8;
 const TALLY_BYTES: usize = 32;
-const LIVE_BYTES: usize = 32;
+const LIVE_BYTES: usize = 64;
 /// Bytes of the largest summary that is read: 100,000 rules on 1,000 nodes.
 const LARGEST: u64 = 2 << 30;
 
@@ -27,15 +28,6 @@ pub(crate) enum State {
 #[derive(Debug)]
 pub(crate) struct Summary {
     bytes: Vec<u8>,
-}
-
-/// An object that was alive when the summary was written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Live {
-    pub page: u64,
-    pub pages: u64,
-    pub rule: u32,
-    pub thread: u32,
 }
 
 /// Page counts of the objects of one rule.
@@ -153,6 +145,12 @@ impl Summary {
             pages: self.u64(at + 8),
             rule: self.u32(at + 16),
             thread: self.u32(at + 20),
+            whole: Whole {
+                pages: self.u64(at + 32),
+                before: self.u64(at + 40),
+                phase: self.u64(at + 48),
+                granule: self.u32(at + 56),
+            },
         };
         (0..self.slots())
             .map(move |slot| entry(self.live_at(slot)))

@@ -1,12 +1,13 @@
 //! The binary table that the preload reads. Mirror of `runtime/preload/table.h`.
 
+use crate::live::Live;
 use crate::sites::Sites;
 use nodewise_machine::NodeId;
 use nodewise_placement::{Distribution, NodeRun, ObjectPage, Order, cumulative};
 
 const MAGIC: u64 = 0x3165_6c62_6174_776e;
-const VERSION: u32 = 2;
-const SECTIONS: usize = 11;
+const VERSION: u32 = 3;
+const SECTIONS: usize = 12;
 const HEADER: usize = 8 + 4 + 4 + 8 + 16 + 4 + 4 + 24 + SECTIONS * 8;
 /// Matches any site, thread or sequence.
 pub(crate) const ANY: u32 = u32::MAX;
@@ -39,6 +40,8 @@ pub(crate) struct TableRule {
     pub site: u32,
     pub thread: u32,
     pub sequence: u32,
+    /// The pattern of memory that has a name (`runtime/preload/named.c`).
+    pub name: Option<String>,
     pub distribution: Distribution,
     pub pages: u64,
     pub runs: Vec<NodeRun>,
@@ -91,6 +94,14 @@ struct Section {
 }
 
 impl Section {
+    /// Appends a text with a zero at its end; returns where it begins.
+    fn text(&mut self, text: &str) -> u32 {
+        let at = self.count;
+        self.bytes.extend(text.bytes().filter(|b| *b != 0).chain([0]));
+        self.count = self.bytes.len() as u32;
+        at
+    }
+
     fn entry(&mut self, fields: impl FnOnce(&mut Vec<u8>)) {
         fields(&mut self.bytes);
         self.count += 1;
@@ -120,7 +131,8 @@ impl Table {
     pub fn to_bytes(&self) -> Vec<u8> {
         let (frames, sites, ranges) = self.code();
         let mut parts = Section::default();
-        let (runs, rules) = self.rules(&mut parts);
+        let mut texts = Section::default();
+        let (runs, rules) = self.rules(&mut parts, &mut texts);
         let fallback = put_distribution(&self.fallback, &mut parts);
         let sections = [
             numbers(self.nodes.iter().copied()),
@@ -134,34 +146,39 @@ impl Table {
             runs,
             rules,
             self.variables(),
+            texts,
         ];
         self.assemble(&fallback, &sections)
     }
 
     /// The logical node on which a page of an object is wanted. Mirror of `nw_wanted`.
     ///
-    /// `object`: the object's first page and its number of pages. The middle page of a granule decides for all of its
-    /// pages.
+    /// The middle page of a granule decides for all of its pages.
     #[must_use]
-    pub fn wanted(&self, rule: u32, thread: u32, object: (u64, u64), page: u64) -> Option<NodeId> {
-        let (first, pages) = object;
-        let granule = if pages >= u64::from(self.granule) {
-            u64::from(self.granule)
-        } else {
-            1
+    pub(crate) fn wanted(&self, object: &Live, page: u64) -> Option<NodeId> {
+        let whole = object.whole;
+        let (first, pages, mapping) = match whole.pages {
+            0 => (object.page, object.pages, object.page),
+            pages => (0, pages, whole.before),
         };
-        let number = page / granule;
-        let from = (number * granule).max(first);
-        let until = ((number + 1) * granule).min(first + pages);
-        let index = from + (until - from - 1) / 2 - first;
+        let granule = match whole.pages {
+            0 if pages < u64::from(self.granule) => 1,
+            0 => u64::from(self.granule),
+            _ => u64::from(whole.granule.max(1)),
+        };
+        let own = page - object.page + mapping;
+        let block = own / granule;
+        let from = (block * granule).max(first);
+        let until = ((block + 1) * granule).min(first + pages);
+        let index = from + (until - from).saturating_sub(1) / 2 - first;
         let at = ObjectPage {
             index,
             pages,
-            number,
-            turn: number - first / granule,
-            thread,
+            number: own.wrapping_add(whole.phase) / granule,
+            turn: block - first / granule,
+            thread: object.thread,
         };
-        match self.rules.get(rule as usize) {
+        match self.rules.get(object.rule as usize) {
             Some(rule) => rule
                 .run(at)
                 .or_else(|| rule.distribution.node(at, &self.thread_nodes)),
@@ -239,7 +256,7 @@ impl Table {
     }
 
     /// Sections of distribution runs and rules.
-    fn rules(&self, parts: &mut Section) -> (Section, Section) {
+    fn rules(&self, parts: &mut Section, texts: &mut Section) -> (Section, Section) {
         let (mut runs, mut rules) = (Section::default(), Section::default());
         for rule in &self.rules {
             let first = runs.count;
@@ -249,6 +266,7 @@ impl Table {
                 });
             }
             let how = put_distribution(&rule.distribution, parts);
+            let name = rule.name.as_ref().map_or(ANY, |name| texts.text(name));
             rules.entry(|b| {
                 b.u32(rule.kind)
                     .u32(rule.site)
@@ -256,6 +274,7 @@ impl Table {
                     .u32(rule.sequence);
                 b.extend(how);
                 b.u64(rule.pages).u32(first).u32(rule.runs.len() as u32);
+                b.u32(name).u32(0);
             });
         }
         (runs, rules)

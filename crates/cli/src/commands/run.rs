@@ -1,6 +1,7 @@
 //! `nodewise run`: runs an unmodified program under a placement.
 
 mod document;
+mod files;
 mod label;
 mod listing;
 mod outcome;
@@ -9,6 +10,7 @@ mod warnings;
 use crate::exit::Outcome;
 use crate::launch::{Folder, cannot_start, check_objects, empty, failure, own_failure, preload};
 use crate::output;
+use files::Placed;
 use nodewise_enforce::{
     Achieved, Binding, EnforceError, Host, Options, PageSize, Plan, Request, Roles, Table, Watch,
 };
@@ -29,6 +31,12 @@ pub struct Arguments {
     /// map:FILE, first-touch, interleave, round-robin, node:N, weighted
     #[arg(long, value_name = "P", default_value = "first-touch")]
     policy: OsString,
+    /// Put objects on nodes, whatever the policy: a path or file:PATTERN, shm:PATTERN, memfd:PATTERN, sysv, shared,
+    /// hugetlb, heap or mapping; then interleave, block, node:N, weighted:W,W, or `block by thread`. Repeatable; the first
+    /// that names an object holds. Files are put there, and read, before the program starts. Threads are then bound only
+    /// where --bind or a distribution by thread says so
+    #[arg(long, value_name = "OBJECTS=HOW")]
+    place: Vec<String>,
     /// Memory nodes to use, by the kernel's numbers: the map's node i is the i-th of them, ascending
     #[arg(long, value_name = "LIST")]
     nodes: Option<String>,
@@ -92,12 +100,19 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     }
     plan.objects = arguments.objects.as_deref().map(empty).transpose()?;
     let folder = Folder::new(&plan).map_err(own_failure)?;
+    let files = files::place(&plan);
     let (status, watch, followed) = execute(arguments, &plan, folder.path())?;
     let achieved = achieved(&plan, folder.path(), &watch);
     plan.note_unplaced(folder.path());
-    outcome::print(&plan, achieved.as_ref(), followed.as_ref(), arguments.json)?;
+    let ran = Ran {
+        plan: &plan,
+        files: &files,
+        achieved: achieved.as_ref(),
+        followed: followed.as_ref(),
+    };
+    outcome::print(ran, arguments.json)?;
     if let Some(path) = &arguments.summary {
-        document::Document::of(&plan, achieved.as_ref(), followed.as_ref()).write(path)?;
+        document::Document::of(ran).write(path)?;
     }
     Ok(Outcome::Child(shell_status(status)))
 }
@@ -116,6 +131,7 @@ fn plan(arguments: &Arguments) -> Result<Plan, EnforceError> {
         threads: arguments.threads,
         page_size: arguments.page_size.unwrap_or(PageSize::Auto),
         roles: arguments.roles,
+        places: arguments.place.clone(),
     };
     Plan::new(&request, &host(arguments)?, &arguments.command, &options)
 }
@@ -143,6 +159,15 @@ fn host(arguments: &Arguments) -> Result<Host, EnforceError> {
 
 /// The result of role detection, or the reason why it did not run.
 type Followed = Result<FollowedThreads, String>;
+
+/// What was planned, and what came of it.
+#[derive(Clone, Copy)]
+struct Ran<'a> {
+    plan: &'a Plan,
+    files: &'a Placed,
+    achieved: Option<&'a Achieved>,
+    followed: Option<&'a Followed>,
+}
 
 fn execute(
     arguments: &Arguments,

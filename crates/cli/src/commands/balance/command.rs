@@ -88,6 +88,7 @@ fn plan(arguments: &Arguments, words: &[OsString]) -> Result<Plan, nodewise_enfo
         threads: arguments.threads.map(|n| n as usize),
         page_size: PageSize::Auto,
         roles: Roles::Number,
+        places: Vec::new(),
     };
     let mut plan = Plan::new(&Request::FirstTouch, &Host::this(&[])?, words, &options)?;
     if options.binding == Binding::None {

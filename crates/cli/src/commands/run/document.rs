@@ -2,6 +2,7 @@
 
 use crate::output;
 use nodewise_enforce::{Achieved, Plan, RuleAchieved};
+use nodewise_files::request::FilePlaced;
 use nodewise_live::FollowedThreads;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -12,8 +13,19 @@ use std::path::Path;
 pub struct Document<'a> {
     #[serde(flatten)]
     plan: Planned<'a>,
+    files: Vec<File<'a>>,
     achieved: Option<Placed<'a>>,
     followed: Option<Followed>,
+}
+
+/// A file that a rule names.
+#[derive(Serialize)]
+struct File<'a> {
+    /// Index of the rule.
+    rule: usize,
+    #[serde(flatten)]
+    placed: Option<&'a FilePlaced>,
+    failed: Option<&'a str>,
 }
 
 /// Results of role detection.
@@ -91,11 +103,17 @@ struct Pages<'a> {
 }
 
 impl<'a> Document<'a> {
-    pub fn of(plan: &'a Plan, achieved: Option<&'a Achieved>, followed: Option<&super::Followed>) -> Self {
+    pub fn of(ran: super::Ran<'a>) -> Self {
+        let file = |(rule, one): &'a (usize, Result<FilePlaced, String>)| File {
+            rule: *rule,
+            placed: one.as_ref().ok(),
+            failed: one.as_ref().err().map(String::as_str),
+        };
         Self {
-            plan: Planned::of(plan),
-            achieved: achieved.map(|a| Placed::of(plan, a)),
-            followed: followed.map(Followed::of),
+            plan: Planned::of(ran.plan),
+            files: ran.files.iter().map(file).collect(),
+            achieved: ran.achieved.map(|a| Placed::of(ran.plan, a)),
+            followed: ran.followed.map(Followed::of),
         }
     }
 

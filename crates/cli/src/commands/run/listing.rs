@@ -41,9 +41,7 @@ pub fn lines(plan: &Plan) -> Vec<String> {
     }
     lines.extend(plan.rules.iter().flat_map(rule));
     lines.extend(plan.notes.iter().map(|note| format!("note     {note}")));
-    if !plan.rules.is_empty() {
-        lines.push(format!("found    {}", warnings::matched_rules_summary(plan)));
-    }
+    lines.extend(warnings::matched_rules_summary(plan).map(|found| format!("found    {found}")));
     lines.extend(warnings::instrumented(plan));
     lines
 }

@@ -17,20 +17,16 @@ pub fn print_plan(plan: &Plan, as_json: bool) -> anyhow::Result<()> {
 }
 
 /// Prints what was achieved on standard error. Errors are ignored, so that the exit status is that of the program.
-pub fn print(
-    plan: &Plan,
-    achieved: Option<&Achieved>,
-    followed: Option<&super::Followed>,
-    as_json: bool,
-) -> anyhow::Result<()> {
+pub fn print(ran: super::Ran<'_>, as_json: bool) -> anyhow::Result<()> {
     if as_json {
-        let document = serde_json::to_string(&Document::of(plan, achieved, followed))? + "\n";
+        let document = serde_json::to_string(&Document::of(ran))? + "\n";
         let _ = std::io::stderr().write_all(document.as_bytes());
         return Ok(());
     }
-    lines(plan, achieved)
+    super::files::lines(ran.files)
         .into_iter()
-        .chain(followed.and_then(followed_line))
+        .chain(lines(ran.plan, ran.achieved))
+        .chain(ran.followed.and_then(followed_line))
         .collect::<Vec<_>>()
         .iter()
         .for_each(|line| output::message(line));
@@ -47,8 +43,7 @@ fn lines(plan: &Plan, achieved: Option<&Achieved>) -> Vec<String> {
             );
         }
         Some(achieved) => lines.extend(achieved_lines(plan, achieved)),
-        None if !plan.rules.is_empty() => lines.push(warnings::matched_rules_summary(plan)),
-        None => {}
+        None => lines.extend(warnings::matched_rules_summary(plan)),
     }
     lines.extend(warnings::unplaced(plan, achieved));
     lines

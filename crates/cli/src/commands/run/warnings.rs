@@ -14,17 +14,20 @@ pub fn instrumented(plan: &Plan) -> Option<String> {
     })
 }
 
-/// States how many rules were found in the program, and how many of these by function names and call order alone.
-pub fn matched_rules_summary(plan: &Plan) -> String {
+/// States how many of the rules for its code and variables were found in the program, and how many of these by function names and call order alone.
+pub fn matched_rules_summary(plan: &Plan) -> Option<String> {
     let how = match plan.by_order() {
         0 => String::new(),
         n => format!("; {n} of them by function names and the order of calls only: build with -g for lines"),
     };
-    format!(
-        "{} of {} rules name code or variables of this program{how}",
-        plan.found(),
-        plan.rules.len()
-    )
+    let of_code: Vec<_> = plan.rules.iter().filter(|r| r.of_code).collect();
+    let found = of_code.iter().filter(|r| r.missing.is_none()).count();
+    (!of_code.is_empty()).then(|| {
+        format!(
+            "{found} of {} rules name code or variables of this program{how}",
+            of_code.len()
+        )
+    })
 }
 
 /// One warning for each rule that matched nothing in the program, or no object while it ran.
@@ -37,17 +40,19 @@ pub fn unplaced(plan: &Plan, achieved: Option<&Achieved>) -> Vec<String> {
         let absent = placed
             .and_then(|a| a.rules.get(i))
             .is_some_and(|r| r.objects == 0);
+        let has_files = plan.files.iter().any(|f| f.rule == i && !f.found.is_empty());
         let why = match &rule.missing {
+            _ if has_files => continue,
             Some(why) => why,
             None if absent && rule.by_order => "never told from others without line tables: build with -g",
             None if absent => "no such object appeared",
             None => continue,
         };
-        lines.push(format!(
-            "warning: unmatched rule: {} ({} of the map's pages): {why}",
-            label(rule),
-            share(rule)
-        ));
+        let of_map = match rule.pages {
+            0 => String::new(), // of the command line
+            _ => format!(" ({} of the map's pages)", share(rule)),
+        };
+        lines.push(format!("warning: unmatched rule: {}{of_map}: {why}", label(rule)));
     }
     lines
 }

@@ -1,6 +1,8 @@
 //! Tests that `nodewise run` places pages on the right nodes, by the trace of a pretended machine, and that it does not
 //! change the program's behaviour.
 
+mod levels;
+mod places;
 mod running;
 
 use nodewise_machine::NodeId;

@@ -1,11 +1,8 @@
 //! A map applies to builds by other compilers and with other levels of debug information.
 
-#[allow(dead_code)] // the tests of `run` use the rest
-mod running;
-
+use crate::running::Bench;
 use nodewise_profile::{Frame, Site};
 use nodewise_symbols::{Module, base_name};
-use running::Bench;
 use std::path::Path;
 use std::process::Command;
 
