@@ -1,9 +1,10 @@
 /* Programs of the suite lab-files, by their first word:
  *
  * write FILE MIB CPU          a file, written by one CPU: word i holds i
- * read FILE THREADS PASSES    FILE mapped read-only; thread i, on CPU i, reads the i-th of as many equal parts, each word once a
+ * read FILE THREADS PASSES    FILE mapped read-only; thread i, on CPU i if there is one, reads the i-th of as many equal parts, each word once a
  *                             pass, as an inference engine reads its weights once a token; fails if a word is another
  * hold KIND MIB CPU           shared memory, touched by one CPU, held until killed: shm, sysv, memfd, shared, hugetlb
+ * use KIND MIB CPU            likewise, its first half touched by this process, all of it by a child, whose numa_maps it prints
  * pin FILE PAGE               holds a reference to a page of FILE, as direct input and output does, until killed
  * as UID CMD...               CMD as this user, without capabilities
  * kill PAGES CMD...           CMD, killed once the kernel has moved this number of pages since CMD began
@@ -59,7 +60,8 @@ static int threads, passes;
 
 static void *reader(void *argument) {
     size_t id = (size_t)argument;
-    bind_to((int)id);
+    if ((long)id < sysconf(_SC_NPROCESSORS_CONF))
+        bind_to((int)id);
     for (int pass = 0; pass < passes; pass++) {
         if (pass > 0)
             usleep(300000); /* others need the emulator's CPUs too */
@@ -103,6 +105,37 @@ static void *shared_memory(const char *kind, size_t bytes) {
         flags |= MAP_ANONYMOUS | (strcmp(kind, "hugetlb") ? 0 : MAP_HUGETLB);
     need(shared < 0 || ftruncate(shared, (off_t)bytes) == 0, "ftruncate");
     return mmap(NULL, bytes, PROT_READ | PROT_WRITE, flags, shared, 0);
+}
+
+/* The lines of this process's mappings from `at` on. */
+static void print_nodes(const char *at, size_t bytes) {
+    char line[4096];
+    FILE *maps = fopen("/proc/self/numa_maps", "r");
+    need(maps != NULL, "numa_maps");
+    while (fgets(line, sizeof line, maps)) {
+        const char *start = (const char *)strtoul(line, NULL, 16);
+        if (start >= at && start < at + bytes)
+            fputs(line, stdout);
+    }
+    fclose(maps);
+}
+
+static void use(const char *kind, size_t bytes, int cpu) {
+    bind_to(cpu);
+    char *at = shared_memory(kind, bytes);
+    need(at != MAP_FAILED, kind);
+    memset(at, 1, bytes / 2);
+    pid_t child = fork();
+    need(child >= 0, "fork");
+    if (child == 0) {
+        memset(at, 2, bytes);
+        print_nodes(at, bytes);
+        exit(0);
+    }
+    int status = 0;
+    need(waitpid(child, &status, 0) == child && status == 0, "child");
+    if (!strcmp(kind, "shm"))
+        shm_unlink("/buffers");
 }
 
 static void pin(const char *path, size_t page) {
@@ -162,6 +195,8 @@ int main(int argc, char **argv) {
         printf("ready %d\n", (int)getpid());
         fflush(stdout);
         pause();
+    } else if (!strcmp(argv[1], "use")) {
+        use(argv[2], (size_t)atoi(argv[3]) << 20, atoi(argv[4]));
     } else if (!strcmp(argv[1], "pin")) {
         pin(argv[2], (size_t)atoi(argv[3]));
     } else if (!strcmp(argv[1], "kill")) {
