@@ -9,6 +9,7 @@ use super::Observation;
 use super::reason::{self, Figures, Reason};
 use nodewise_analysis::balance;
 use nodewise_linux::Host;
+use nodewise_linux::named::Kind;
 use nodewise_linux::numa_maps::{Range, RangeKind};
 use nodewise_machine::{Machine, NodeId};
 use serde::{Serialize, Serializer};
@@ -67,8 +68,10 @@ pub struct Placed {
     /// First address of the range.
     #[serde(serialize_with = "hexadecimal")]
     pub start: u64,
-    /// `heap`, `stack`, `anonymous`, or the file's path.
+    /// `heap`, `stack`, `anonymous`, a file's path, or how shared memory is called: `shm:NAME`, `memfd:NAME`, `shared:`.
     pub what: String,
+    /// Whether other processes can map it too.
+    pub shared: bool,
     /// Memory policy as `numa_maps` writes it: `default`, `interleave:0-3`.
     pub policy: String,
     /// Resident bytes by node.
@@ -209,12 +212,13 @@ impl Placed {
         let what = match &range.kind {
             RangeKind::Heap => "heap".to_owned(),
             RangeKind::Stack => "stack".to_owned(),
-            RangeKind::File(path) => path.clone(),
+            RangeKind::File(path) => Kind::called(path).into_owned(),
             RangeKind::Anonymous => "anonymous".to_owned(),
         };
         Self {
             start: range.start,
             what,
+            shared: matches!(range.kind, RangeKind::File(_)),
             policy: range.policy.clone(),
             bytes,
         }

@@ -1,9 +1,10 @@
 //! Text output of `check`.
 
-use crate::output::Screen;
+use crate::output::{Screen, command_line};
 use nodewise_diagnose::process::{Assessment, Check, Placed};
 use nodewise_report::{and_more, bytes, plural, spread, table, whole_percent};
 use std::fmt::Write;
+use std::path::Path;
 
 /// Everything on one process.
 pub fn one(check: &Check, screen: Screen) -> String {
@@ -30,11 +31,22 @@ pub fn one(check: &Check, screen: Screen) -> String {
         out.push_str(&indented(more.trim_start()));
     }
     if process.score < check.threshold {
-        let _ = writeln!(
-            out,
-            "\n  next: nodewise balance --dry-run --pid {}  (which pages it would move where, and why)",
-            process.pid
-        );
+        let next = match process.ranges.first().filter(|range| range.shared) {
+            // Pages that other processes map too are the object's, and `balance` leaves them.
+            Some(range) if range.what.starts_with('/') => {
+                let files = command_line("nodewise files", Path::new(&range.what));
+                format!("{files}  (who maps it, and which nodes it lies on; --policy spreads it)")
+            }
+            Some(_) => format!(
+                "nodewise files {}  (its shared memory; --policy spreads it)",
+                process.pid
+            ),
+            None => format!(
+                "nodewise balance --dry-run --pid {}  (which pages it would move where, and why)",
+                process.pid
+            ),
+        };
+        let _ = writeln!(out, "\n  next: {next}");
     }
     out.push('\n');
     out.push_str(&screen.wrap("  how: ", how(process, check).split(' ')));
