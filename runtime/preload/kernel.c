@@ -81,6 +81,16 @@ int nw_kernel_prefer(uint64_t page, uint64_t pages, uint32_t node, int move) {
     return bind_memory(page, pages, MODE_PREFERRED, &set, move);
 }
 
+int nw_kernel_local(uint64_t page, uint64_t pages) {
+    nw_kernel_trace("local %lx %lx\n", page, pages);
+    return trace >= 0 ? 0 : bind_memory(page, pages, MODE_LOCAL, &(mask){{0}}, 0);
+}
+
+int nw_kernel_forget(uint64_t page, uint64_t pages) {
+    nw_kernel_trace("forget %lx %lx\n", page, pages);
+    return trace >= 0 ? 0 : bind_memory(page, pages, MODE_DEFAULT, &(mask){{0}}, 0);
+}
+
 int nw_kernel_interleave(uint64_t page, uint64_t pages, const uint32_t *nodes, uint32_t count, int move) {
     char list[NW_NODES * 4] = "";
     for (uint32_t i = 0, at = 0; i < count && trace >= 0 && at < sizeof list - 8; i++)

@@ -81,10 +81,21 @@ static int mapped_named(void *memory, size_t bytes, int flags, int file, off_t o
     return placed;
 }
 
+/* As MAP_POPULATE does, which cannot fail. */
+static void populate_mapping(void *memory, size_t bytes, int protection, int flags) {
+    int before = errno, own = (protection & PROT_WRITE) && (flags & MAP_TYPE) == MAP_PRIVATE;
+    madvise(memory, bytes, own ? MADV_POPULATE_WRITE : MADV_POPULATE_READ);
+    errno = before;
+}
+
 static void *map_and_note(void *at, size_t bytes, int protection, int flags, int file, off_t offset, uintptr_t caller) {
     nw_companion_passes(0);
-    void *memory = map(at, bytes, protection, flags, file, offset);
-    if (memory != MAP_FAILED && is_named(bytes, flags) && mapped_named(memory, bytes, flags, file, offset))
+    int named = is_named(bytes, flags) && nw_has_rules(NW_KIND_FILE), populate = named ? flags & MAP_POPULATE : 0;
+    void *memory = map(at, bytes, protection, flags & ~populate, file, offset);
+    int placed = memory != MAP_FAILED && named && mapped_named(memory, bytes, flags & ~populate, file, offset);
+    if (memory != MAP_FAILED && populate) /* its pages would be elsewhere by now */
+        populate_mapping(memory, bytes, protection, flags);
+    if (placed)
         return memory;
     if (memory != MAP_FAILED && is_object(bytes, flags))
         mapped(memory, bytes, caller);
@@ -103,6 +114,37 @@ EXPORT void *mmap64(void *at, size_t bytes, int protection, int flags, int file,
     return map_and_note(at, bytes, protection, flags, file, offset, CALLER);
 }
 
+/* Places what was an object before with its new size and address. */
+static void place_again(nw_object object, const void *memory, size_t bytes) {
+    nw_object now = object_at(memory, bytes);
+    now.rule = object.rule;
+    now.thread = object.thread;
+    now.whole = object.whole;
+    if (now.whole.pages > 0 && now.whole.before + now.pages > now.whole.pages)
+        now.whole.pages = now.whole.before + now.pages;
+    nw_place(&now);
+    nw_objects_add(&now);
+}
+
+/* Resizes an object that lies in several mappings because its parts have policies of their own: as one, then placed
+ * again. */
+static void *resize_placed(void *at, size_t bytes, size_t wanted, int flags, void *to) {
+    nw_object object;
+    if (!nw_placing() || !nw_objects_take(at, &object)) {
+        errno = EFAULT;
+        return MAP_FAILED;
+    }
+    nw_kernel_forget(object.page, object.pages);
+    void *memory = (void *)syscall(SYS_mremap, at, bytes, wanted, flags, to);
+    int why = errno;
+    if (memory != MAP_FAILED)
+        place_again(object, memory, wanted);
+    else
+        place_again(object, at, object.pages << nw_page_shift);
+    errno = why;
+    return memory;
+}
+
 /* The kernel resizes only one mapping, and holding a part of a mapping splits it. Lifting the holds joins the parts. */
 EXPORT void *mremap(void *at, size_t bytes, size_t wanted, int flags, ...) {
     enum { LIFTS = 16 }; /* the companion may hold it again meanwhile */
@@ -112,8 +154,10 @@ EXPORT void *mremap(void *at, size_t bytes, size_t wanted, int flags, ...) {
     va_end(rest);
     for (int lifts = 0;; lifts++) {
         void *memory = (void *)syscall(SYS_mremap, at, bytes, wanted, flags, to);
-        if (memory != MAP_FAILED || errno != EFAULT || lifts == LIFTS || !nw_companion_lift(at, bytes))
+        if (memory != MAP_FAILED || errno != EFAULT)
             return memory;
+        if (lifts == LIFTS || !nw_companion_lift(at, bytes))
+            return resize_placed(at, bytes, wanted, flags, to);
     }
 }
 

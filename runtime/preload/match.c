@@ -180,7 +180,7 @@ uint32_t nw_match_name(const char *name) {
     for (; rule < nw_placement->rules.count; rule++) {
         const nw_rule *one = &nw_rules(nw_placement)[rule];
         if (one->kind == NW_KIND_FILE && one->name != NW_ANY &&
-            fnmatch(nw_texts(nw_placement) + one->name, name, 0) == 0)
+            fnmatch(nw_texts(nw_placement) + one->name, name, FNM_NOESCAPE) == 0)
             break;
     }
     return rule;

@@ -19,7 +19,11 @@
 #include <unistd.h>
 
 #define EXPORT __attribute__((visibility("default")))
-enum { NAME = 512, KIND = 16 }; /* bytes of a name and of the kind before it; longer names have no rule */
+enum {
+    NAME = 512,
+    KIND = 16, /* bytes of a name and of the kind before it; longer names have no rule */
+    HUGE_PAGES = 512, /* pages of a huge page of 2 MiB */
+};
 
 typedef struct named {
     char name[NAME];
@@ -76,30 +80,35 @@ static int of_file(named *of, size_t bytes, int flags, int file, uint64_t offset
     return name_of(file, huge, of->name);
 }
 
-/* The size of huge pages that a mapping asks for, or the system's. */
-static uint64_t huge_page(int flags) {
+/* Pages of the huge pages that a mapping asks for, or of those of 2 MiB, which are the default nearly everywhere. */
+static uint32_t huge_pages(int flags) {
     unsigned shift = (unsigned)flags >> MAP_HUGE_SHIFT & MAP_HUGE_MASK;
-    return shift ? 1ull << shift : 2ull << 20;
+    return shift > nw_page_shift ? 1u << (shift - nw_page_shift) : HUGE_PAGES;
 }
 
 static int of_anonymous(named *of, size_t bytes, int flags) {
     int huge = (flags & MAP_HUGETLB) != 0;
-    of->whole.granule = huge ? (uint32_t)(huge_page(flags) >> nw_page_shift) : 1;
+    of->whole.granule = huge ? huge_pages(flags) : 1;
     of->whole.pages = pages_of(bytes);
     strcpy(of->name, huge ? "hugetlb:" : "shared:");
     return huge || (flags & MAP_TYPE) != MAP_PRIVATE;
 }
 
-static int place(const named *of, void *memory, size_t bytes) {
+/* `fresh`: none of its pages is in this process's page tables yet, so that there is nothing to move. */
+static int place(const named *of, void *memory, size_t bytes, int fresh) {
+    uint32_t rule = nw_match_name(of->name);
+    if (rule == nw_placement->rules.count || !nw_reporting() || !nw_placing())
+        return 0;
     nw_object object = {
         .page = (uint64_t)(uintptr_t)memory >> nw_page_shift,
         .pages = pages_of(bytes),
-        .rule = nw_match_name(of->name),
+        .rule = rule,
         .thread = nw_thread_ordinal(),
+        .fresh = fresh,
         .whole = of->whole,
     };
-    if (object.rule == nw_placement->rules.count)
-        return 0;
+    if (strcmp(of->name, "shared:") == 0)
+        object.whole.phase = nw_mapped_inode(memory);
     uint64_t granule = object.whole.granule; /* a mapping of huge pages has whole ones */
     object.pages = (object.pages + granule - 1) / granule * granule;
     nw_place(&object);
@@ -110,27 +119,34 @@ static int place(const named *of, void *memory, size_t bytes) {
 
 int nw_named_mapping(void *memory, size_t bytes, int flags, int file, long offset) {
     named of = {.whole = {0}};
-    if (!nw_report || !nw_has_rules(NW_KIND_FILE) || !nw_reporting() || !nw_placing())
+    if (!nw_report || !nw_has_rules(NW_KIND_FILE))
         return 0;
     int known = flags & MAP_ANONYMOUS ? of_anonymous(&of, bytes, flags)
                                       : of_file(&of, bytes, flags, file, (uint64_t)offset);
-    return known && place(&of, memory, bytes);
+    return known && place(&of, memory, bytes, !(flags & (MAP_POPULATE | MAP_LOCKED)));
 }
 
-/* Segments in huge pages are placed where their size is a whole number of them. */
+/* Whether a segment that was just attached lies in huge pages: only these refuse to drop the part of one. Nothing of it is
+ * mapped yet, so nothing is dropped. */
+static int in_huge_pages(char *memory, size_t bytes) {
+    return bytes > nw_page_bytes && madvise(memory + nw_page_bytes, nw_page_bytes, MADV_DONTNEED) != 0 &&
+           errno == EINVAL;
+}
+
 static void attached(int segment, void *memory) {
     struct shmid_ds status;
     named of = {.whole = {.granule = 1}};
-    if (!nw_report || !nw_placing() || !nw_has_rules(NW_KIND_FILE) || !nw_reporting() ||
-        shmctl(segment, IPC_STAT, &status) != 0)
+    if (!nw_report || !nw_placing() || !nw_has_rules(NW_KIND_FILE) || shmctl(segment, IPC_STAT, &status) != 0 ||
+        status.shm_segsz < NW_LARGE)
         return;
     of.whole.pages = pages_of(status.shm_segsz);
     of.whole.phase = (uint64_t)segment; /* the kernel's inode of a segment is its identifier */
-    if (of.whole.pages % 512 == 0)
-        of.whole.granule = 512;
+    if (in_huge_pages(memory, status.shm_segsz)) {
+        of.whole.granule = HUGE_PAGES;
+        of.whole.phase = 0;
+    }
     snprintf(of.name, NAME, "sysv:0x%08x", (unsigned)status.shm_perm.__key);
-    if (status.shm_segsz >= NW_LARGE)
-        place(&of, memory, status.shm_segsz);
+    place(&of, memory, status.shm_segsz, 1);
 }
 
 EXPORT void *shmat(int segment, const void *at, int flags) {

@@ -121,19 +121,35 @@ static nw_live *find(uint64_t page, stretch in) {
     return NULL;
 }
 
-void nw_objects_remove(void *address) {
+static nw_live *live_at(const void *address) {
     uint64_t page = (uint64_t)(uintptr_t)address >> nw_page_shift;
     nw_live *live = NULL;
-    if (nw_report_is_inherited())
-        return;
-    for (stretch in = {0, NW_LIVE_FIRST}; !live && is_there(in); in = next_of(in))
+    for (stretch in = {0, NW_LIVE_FIRST}; !live && !nw_report_is_inherited() && is_there(in); in = next_of(in))
         live = find(page, in);
+    return live;
+}
+
+static void forget(nw_live *live) {
+    nw_place_undone(live->cuts);
+    __atomic_store_n(&live->page, 1, __ATOMIC_RELEASE);
+}
+
+void nw_objects_remove(void *address) {
+    nw_live *live = live_at(address);
     if (!live)
         return;
     nw_object object = object_in(live);
     read_back(&object);
-    nw_place_undone(live->cuts);
-    __atomic_store_n(&live->page, 1, __ATOMIC_RELEASE);
+    forget(live);
+}
+
+int nw_objects_take(const void *address, nw_object *object) {
+    nw_live *live = live_at(address);
+    if (live) {
+        *object = object_in(live);
+        forget(live);
+    }
+    return live != NULL;
 }
 
 void nw_objects_read_back(void) {

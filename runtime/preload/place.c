@@ -2,12 +2,14 @@
 #define _GNU_SOURCE
 #include "preload.h"
 
+#include <errno.h>
 #include <stdatomic.h>
 #include <sys/mman.h>
 
 /* The kernel allows 65,530 mappings; half of them are left to the program. */
 #define CUTS_ALL 32000
 #define CUTS_OBJECT 1024u
+#define DECISIONS (1u << 16) /* about one object that has a name */
 
 static _Atomic int cuts_left = CUTS_ALL;
 
@@ -74,7 +76,7 @@ static uint32_t wanted_by(const nw_object *object, uint64_t page, uint64_t granu
     if (node != NW_NODE_NONE)
         return node;
     nw_page at = {.index = index, .pages = in.pages, .thread = object->thread};
-    at.number = (own + object->whole.phase) / granule;
+    at.number = own / granule + object->whole.phase;
     at.turn = own / granule - in.first / granule;
     return nw_node_of(distribution_of(object), nw_parts(nw_placement), nw_thread_nodes(nw_placement),
                       nw_placement->thread_nodes.count, at);
@@ -123,9 +125,9 @@ static void want_interleaved(const nw_object *object, const uint32_t *nodes, uin
     uint64_t rounds = object->pages / (count * unit);
     for (uint32_t i = 0; i < count; i++)
         nw_objects_want(object, nodes[i], rounds * unit);
-    uint64_t own = numbering(object).mapping + object->whole.phase - object->page;
+    uint64_t own = numbering(object).mapping - object->page;
     for (uint64_t page = object->page + rounds * count * unit; page < object->page + object->pages; page++)
-        nw_objects_want(object, nodes[(page + own) / unit % count], 1);
+        nw_objects_want(object, nodes[((page + own) / unit + object->whole.phase) % count], 1);
 }
 
 static void note(int status) {
@@ -167,6 +169,9 @@ static int may_populate(const nw_object *object) {
 }
 
 static void place_stretches(nw_object *object) {
+    /* Deciding page by page about terabytes would take seconds; borders are as exact as one page in DECISIONS. */
+    while (object->whole.granule < object->whole.pages / DECISIONS)
+        object->whole.granule *= 2;
     uint64_t granule = granule_of(object);
     uint32_t count = stretches_of(object, granule, NULL);
     /* What has a name may be larger than what is used of it, and other processes allocate it too. */
@@ -190,6 +195,8 @@ static void place_stretches(nw_object *object) {
         prefer_all(object, stretches, count);
     else if (object->whole.pages == 0 && may_populate(object))
         populate_all(stretches, count);
+    else if (object->whole.pages > 0)
+        note(-ENOMEM); /* the allowance is used up */
     munmap(stretches, bytes);
 }
 
@@ -198,6 +205,10 @@ void nw_place(nw_object *object) {
     const nw_distribution *how = distribution_of(object);
     if ((nw_placement->flags & NW_SPLIT_HUGE) && object->whole.pages == 0)
         nw_kernel_split_huge(object->page, object->pages);
+    if (object->whole.pages > 0 && how->kind == NW_FIRST_TOUCH) {
+        note(nw_kernel_local(object->page, object->pages));
+        return;
+    }
     if (!interleaved_by_kernel(object, how, nodes)) {
         place_stretches(object);
         return;

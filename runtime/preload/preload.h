@@ -43,6 +43,10 @@ void nw_kernel_start(const nw_table *table);
 int nw_kernel_tracing(void);
 void nw_kernel_trace(const char *format, ...) __attribute__((format(printf, 1, 2)));
 int nw_kernel_prefer(uint64_t page, uint64_t pages, uint32_t node, int move);
+/* Each page goes to the node of its first touch, whatever the process's policy is. */
+int nw_kernel_local(uint64_t page, uint64_t pages);
+/* Takes the policy back, which joins the mappings that it has split. */
+int nw_kernel_forget(uint64_t page, uint64_t pages);
 int nw_kernel_interleave(uint64_t page, uint64_t pages, const uint32_t *nodes, uint32_t count, int move);
 /* Touches the pages of each stretch while the calling thread prefers the stretch's node. The mappings must have no
  * policy of their own, which would take precedence. */
@@ -116,6 +120,8 @@ void nw_place_variables(void);
 void nw_objects_want(const nw_object *object, uint32_t node, uint64_t pages);
 void nw_objects_add(const nw_object *object);
 void nw_objects_remove(void *address);
+/* Takes the object at this address out, to be placed again; 0 if there is none. */
+int nw_objects_take(const void *address, nw_object *object);
 void nw_objects_read_back(void);
 
 /* seen.c: lists objects in the file named by $NODEWISE_OBJECTS. */
@@ -127,6 +133,8 @@ void nw_seen_end(void); /* lists the frames of all objects */
 
 /* named.c: places a new mapping of memory that has a name, if a rule has it: 0 if none has. */
 int nw_named_mapping(void *memory, size_t bytes, int flags, int file, long offset);
+/* maps.c: the inode of what is mapped from this address on; 0 if it is not known. */
+uint64_t nw_mapped_inode(const void *address);
 
 /* mapped.c: memory for our own use, which does not count as an object of the program; null: out of memory. */
 void *nw_own_memory(size_t bytes);

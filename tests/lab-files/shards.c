@@ -3,8 +3,11 @@
  * write FILE MIB CPU          a file, written by one CPU: word i holds i
  * read FILE THREADS PASSES    FILE mapped read-only; thread i, on CPU i if there is one, reads the i-th of as many equal parts, each word once a
  *                             pass, as an inference engine reads its weights once a token; fails if a word is another
+ * slice FILE PARTS            FILE mapped in as many parts, each by itself, and read
  * hold KIND MIB CPU           shared memory, touched by one CPU, held until killed: shm, sysv, memfd, shared, hugetlb
  * use KIND MIB CPU            likewise, its first half touched by this process, all of it by a child, whose numa_maps it prints
+ * grow MIB CPU                a memfd of this size of which the first half is mapped, and then all of it, by mremap; touched by
+ *                             this CPU, which prints its numa_maps
  * pin FILE PAGE               holds a reference to a page of FILE, as direct input and output does, until killed
  * as UID CMD...               CMD as this user, without capabilities
  * kill PAGES CMD...           CMD, killed once the kernel has moved this number of pages since CMD began
@@ -89,6 +92,21 @@ static void read_file(const char *path) {
     puts("read");
 }
 
+static void slice(const char *path, size_t parts) {
+    struct stat status;
+    uint64_t sum = 0;
+    int file = open(path, O_RDONLY);
+    need(file >= 0 && fstat(file, &status) == 0, path);
+    size_t bytes = (size_t)status.st_size / parts;
+    for (size_t i = 0; i < parts; i++) {
+        const uint64_t *part = mmap(NULL, bytes, PROT_READ, MAP_SHARED, file, (off_t)(i * bytes));
+        need(part != MAP_FAILED, "mmap");
+        for (size_t j = 0; j < bytes / sizeof *part; j++)
+            sum += part[j];
+    }
+    printf("%llu\n", (unsigned long long)sum);
+}
+
 static void *shared_memory(const char *kind, size_t bytes) {
     int shared = -1, flags = MAP_SHARED;
     if (!strcmp(kind, "sysv")) {
@@ -136,6 +154,19 @@ static void use(const char *kind, size_t bytes, int cpu) {
     need(waitpid(child, &status, 0) == child && status == 0, "child");
     if (!strcmp(kind, "shm"))
         shm_unlink("/buffers");
+}
+
+static void grow(size_t bytes, int cpu) {
+    bind_to(cpu);
+    int file = memfd_create("guest-ram", 0);
+    need(file >= 0 && ftruncate(file, (off_t)bytes) == 0, "memfd");
+    char *at = mmap(NULL, bytes / 2, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    need(at != MAP_FAILED, "mmap");
+    memset(at, 1, bytes / 2);
+    at = mremap(at, bytes / 2, bytes, MREMAP_MAYMOVE);
+    need(at != MAP_FAILED, "mremap");
+    memset(at, 2, bytes);
+    print_nodes(at, bytes);
 }
 
 static void pin(const char *path, size_t page) {
@@ -186,6 +217,8 @@ int main(int argc, char **argv) {
         threads = atoi(argv[3]);
         passes = atoi(argv[4]);
         read_file(argv[2]);
+    } else if (!strcmp(argv[1], "slice")) {
+        slice(argv[2], (size_t)atoi(argv[3]));
     } else if (!strcmp(argv[1], "hold")) {
         size_t bytes = (size_t)atoi(argv[3]) << 20;
         bind_to(atoi(argv[4]));
@@ -197,6 +230,8 @@ int main(int argc, char **argv) {
         pause();
     } else if (!strcmp(argv[1], "use")) {
         use(argv[2], (size_t)atoi(argv[3]) << 20, atoi(argv[4]));
+    } else if (!strcmp(argv[1], "grow")) {
+        grow((size_t)atoi(argv[2]) << 20, atoi(argv[3]));
     } else if (!strcmp(argv[1], "pin")) {
         pin(argv[2], (size_t)atoi(argv[3]));
     } else if (!strcmp(argv[1], "kill")) {

@@ -62,11 +62,13 @@ fn is_out_of_reach(object: &Object) -> bool {
         || (library && matches!(object.kind, ObjectKind::Static | ObjectKind::File))
 }
 
-/// Advice for memory that no rule of a map reaches.
+/// Advice for memory that is of no one array: files and shared memory, which rules name, and what no rule reaches.
 fn pooled(kind: ObjectKind, to: &str) -> String {
     let what = match kind {
         ObjectKind::Arena => "allocate what threads use at",
-        ObjectKind::File => "read the parts of the file that threads use at",
+        ObjectKind::File => {
+            return "have `nodewise run` place it before it is used: by the rule that `nodewise map` writes for it, or by --place".into();
+        }
         _ => "map what threads use at",
     };
     format!("{what} {to} in those threads, so that each first touches its own; no map places such memory")

@@ -8,8 +8,9 @@ use nodewise_linux::page_cache::Backing;
 use nodewise_machine::NodeId;
 use nodewise_placement::{Distribution, Named, Rule};
 use nodewise_profile::ObjectKind;
+use std::collections::HashSet;
 use std::os::unix::fs::MetadataExt;
-use std::path::PathBuf;
+use std::path::Path;
 
 /// Files of one rule.
 #[derive(Clone, Debug)]
@@ -22,24 +23,20 @@ pub struct FilesOfRule {
 }
 
 impl FilesOfRule {
-    /// The files that the rules name, of each rule that names files. A file goes by the first rule that names it.
+    /// The files that the rules name, of each rule that names files. A file goes by the first rule that names it. Shared
+    /// memory is left to who maps it, whatever its path.
     pub(crate) fn of(rules: &[Rule], nodes: &[u32], threads: &[NodeId]) -> Vec<Self> {
-        let mut taken = Vec::new();
+        let mut taken = HashSet::new();
         let with_files = rules.iter().enumerate().filter_map(|(index, rule)| {
             let name = rule
                 .object
                 .name
                 .as_ref()
                 .filter(|_| rule.object.kind == ObjectKind::File)?;
-            if rule.distribution == Distribution::FirstTouch && rule.runs.is_empty() {
-                return None;
-            }
-            let paths = glob::glob(&Named::new(name)?.path()?).ok()?;
-            let paths: Vec<PathBuf> = paths.flatten().filter(|path| path.is_file()).collect();
-            let mut found = gather(&paths, &mut Vec::new()).unwrap_or_default();
-            found.retain(|file| !taken.contains(&file.path));
-            taken.extend(found.iter().map(|file| file.path.clone()));
-            Some(Self {
+            let mut found = files(Named::new(name)?.path()?);
+            found.retain(|file| identity(file).is_some_and(|file| taken.insert(file)));
+            let leaves = rule.distribution == Distribution::FirstTouch && rule.runs.is_empty();
+            (!leaves).then(|| Self {
                 rule: index,
                 found,
                 request: request(rule, nodes, threads),
@@ -57,33 +54,40 @@ impl FilesOfRule {
     /// Puts the files on nodes, and loads what is not in memory. `progress` is called with further bytes that are done.
     /// What cannot be placed is an error of its file alone: the program can run without it.
     pub fn place(&self, progress: &(dyn Fn(u64) + Sync)) -> Vec<Result<FilePlaced, String>> {
-        let place = |file: &Found| self.request_for(file).carry_out(file, progress);
+        let place = |file: &Found| self.request.carry_out(file, progress);
         let each = self.found.iter();
         each.map(|file| place(file).map_err(|e| format!("{e:#}")))
             .collect()
     }
+}
 
-    /// What to do with a file. Shared memory is dealt page by page, as the preload does where a program maps it.
-    fn request_for(&self, file: &Found) -> Request {
-        let mut request = self.request.clone();
-        let opened = file
-            .open()
-            .and_then(|opened| Ok((Backing::of(&opened)?, opened.metadata()?.ino())));
-        if let (Ok((Backing::Memory, inode)), Some(Policy::Rule { phase, .. })) =
-            (opened, &mut request.policy)
-        {
-            *phase = inode;
-            request.piece = Some(1);
-        }
-        request
-    }
+/// The files of a pattern, on a disk. A folder that is named by its path means all that is in it.
+fn files(pattern: &str) -> Vec<Found> {
+    let named = Path::new(pattern);
+    let paths = match named.is_dir() {
+        true => vec![named.to_owned()],
+        false => glob::glob(pattern).map_or_else(
+            |_| Vec::new(),
+            |paths| paths.flatten().filter(|path| path.is_file()).collect(),
+        ),
+    };
+    gather(&paths, &mut Vec::new()).unwrap_or_default()
+}
+
+/// Device and inode of a file on a disk.
+fn identity(file: &Found) -> Option<(u64, u64)> {
+    let opened = file.open().ok();
+    let in_memory = opened
+        .as_ref()
+        .is_some_and(|f| !matches!(Backing::of(f), Ok(Backing::Storage)));
+    let metadata = std::fs::metadata(&file.path).ok().filter(|_| !in_memory)?;
+    Some((metadata.dev(), metadata.ino()))
 }
 
 fn request(rule: &Rule, nodes: &[u32], threads: &[NodeId]) -> Request {
     let policy = Policy::Rule {
         rule: Box::new(rule.clone()),
         threads: threads.to_vec(),
-        phase: 0,
     };
     Request {
         policy: Some(policy),

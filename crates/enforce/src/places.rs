@@ -59,6 +59,10 @@ fn distribution(how: &str, host: &Host) -> Result<Distribution, String> {
     if let Ok(known) = Distribution::among(how, numbers.len() as u32) {
         return Ok(known);
     }
+    // There nothing is placed, and a command that is meant for a larger machine runs.
+    if host.single && (how.parse::<Distribution>().is_ok() || Policy::parse(how).is_ok()) {
+        return Ok(Distribution::FirstTouch);
+    }
     Ok(match Policy::parse(how) {
         Ok(Policy::Interleave) => Distribution::Interleave(all.collect()),
         Ok(Policy::Block) => {

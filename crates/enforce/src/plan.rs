@@ -182,7 +182,9 @@ impl Plan {
             return Ok(plan);
         }
         if !host.pretended {
-            plan.place_files(map.map_or(&places, |map| &map.rules));
+            let rules = map.map_or(&places, |map| &map.rules);
+            // Of a program that cannot be placed there are those of the command line alone.
+            plan.place_files(&rules[..plan.rules.len()]);
         }
         plan.process_policy(request, host)?;
         match unreached(command) {

@@ -174,7 +174,7 @@ impl Table {
         let at = ObjectPage {
             index,
             pages,
-            number: own.wrapping_add(whole.phase) / granule,
+            number: block.wrapping_add(whole.phase),
             turn: block - first / granule,
             thread: object.thread,
         };

@@ -23,8 +23,6 @@ pub enum Policy {
         rule: Box<Rule>,
         /// The node of each thread, by number in the map.
         threads: Vec<NodeId>,
-        /// Added to a page's number where pages take turns by it: the kernel adds the inode of a shared memory object.
-        phase: u64,
     },
 }
 
@@ -130,8 +128,8 @@ impl Pieces {
                 nodes: nodes.to_vec(),
                 pieces: pages.div_ceil(piece).max(1),
             },
-            Policy::Rule { rule, threads, phase } => {
-                Pattern::Each(each_piece((rule, threads, *phase), pages, nodes, piece)?)
+            Policy::Rule { rule, threads } => {
+                Pattern::Each(each_piece((rule, threads), pages, nodes, piece)?)
             }
             Policy::FirstTouch => bail!("--policy first-touch: deals no pages to nodes"),
         };
@@ -184,7 +182,7 @@ impl Pieces {
 /// # Errors
 /// The rule leaves pages to first touch, or names more nodes than there are.
 fn each_piece(
-    (rule, threads, phase): (&Rule, &[NodeId], u64),
+    (rule, threads): (&Rule, &[NodeId]),
     pages: u64,
     nodes: &[u32],
     piece: u64,
@@ -195,7 +193,7 @@ fn each_piece(
         let page = ObjectPage {
             index: first + (end - first - 1) / 2,
             pages: pages.max(1),
-            number: number.wrapping_add(phase / piece),
+            number,
             turn: number,
             thread: 0,
         };

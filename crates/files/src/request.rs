@@ -125,7 +125,7 @@ impl Request {
         let to_load = size.saturating_sub(before.in_memory());
         match Host::default().available_memory() {
             Some(room) if self.load && to_load > room => bail!(
-                "--load: {} are not in memory yet, and only {} are available",
+                "{} of it are not in memory yet, and only {} are available to load it",
                 bytes(to_load),
                 bytes(room)
             ),

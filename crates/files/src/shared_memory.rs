@@ -29,7 +29,7 @@ impl SharedMemory {
         is_kind.then(|| Self::Named(word.to_owned()))
     }
 
-    /// The objects, the largest address first seen first.
+    /// The objects, each once however many processes map it.
     ///
     /// # Errors
     /// No process maps such memory, or this user may not look: one line.

@@ -2,6 +2,9 @@
 
 use std::borrow::Cow;
 
+/// Where systems mount `hugetlbfs`.
+const HUGE_PAGES: &str = "/dev/hugepages/";
+
 /// Memory that several processes can map.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Kind {
@@ -48,6 +51,7 @@ impl Kind {
     #[must_use]
     pub fn called(mapping: &str) -> Cow<'_, str> {
         match Self::of(mapping) {
+            Some((Self::File, name)) if name.starts_with(HUGE_PAGES) => Self::Hugetlb.call(name).into(),
             Some((kind, name)) => kind.call(name).into(),
             None => mapping.into(),
         }
@@ -83,7 +87,7 @@ impl Kind {
         match name {
             "/dev/zero" if deleted => Some((Self::Shared, "")),
             "/anon_hugepage" if deleted => Some((Self::Hugetlb, "")),
-            _ if name.starts_with("/dev/hugepages/") => Some((Self::File, name)),
+            _ if name.starts_with(HUGE_PAGES) => Some((Self::File, name)),
             _ if name.starts_with("/dev/") || !name.starts_with('/') => None,
             _ => Some((Self::File, name)),
         }
@@ -127,6 +131,7 @@ mod tests {
             ("/SYSV0052e2c1 (deleted)", "sysv:0x0052e2c1"),
             ("/dev/zero (deleted)", "shared:"),
             ("/anon_hugepage (deleted)", "hugetlb:"),
+            ("/dev/hugepages/pool", "hugetlb:/dev/hugepages/pool"),
             ("/dev/nvidia0", "/dev/nvidia0"),
         ] {
             assert_eq!(Kind::called(mapping), called);

@@ -8,7 +8,8 @@ use crate::coverage::Samples;
 use crate::pool::Pool;
 use crate::tables::Tables;
 use crate::thread_file::ThreadFile;
-use nodewise_profile::{CounterUse, Frame, ObjectId, PageNumber, RegionId, SiteId, ThreadId};
+use nodewise_linux::named::Kind;
+use nodewise_profile::{BASE_PAGE_SIZE, CounterUse, Frame, ObjectId, PageNumber, RegionId, SiteId, ThreadId};
 use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
 
@@ -38,6 +39,8 @@ pub struct Image {
     pub(crate) modules: Vec<Loaded>,
     pub(crate) threads: Vec<ThreadRecord>,
     pub(crate) names: Vec<String>,
+    /// Where each of the names was mapped first, and its size: see [`Image::mapped_whole`].
+    mapped_files: HashMap<u32, (u64, u64)>,
     pub(crate) objects: HashMap<Content, ObjectId>,
     pub(crate) pool: Pool,
     pub(crate) brk: u64,
@@ -75,6 +78,7 @@ impl Image {
             modules: Vec::new(),
             threads: Vec::new(),
             names: Vec::new(),
+            mapped_files: HashMap::new(),
             objects: HashMap::new(),
             brk: 0,
             files: BTreeMap::new(),
@@ -229,7 +233,32 @@ impl Image {
         place as u32
     }
 
-    pub(crate) fn name(&mut self, path: &str) -> u32 {
+    /// What a mapping of a file, or of memory that has a name, holds; `path` is the kernel's name of it.
+    pub(crate) fn file(&mut self, tables: &mut Tables, path: &str, (from, to): (u64, u64)) -> Content {
+        let name = self.name(&Kind::called(path));
+        let what = Content::File { name };
+        let size = std::fs::metadata(path).map_or(0, |file| file.len());
+        let all = size > 0 && size.div_ceil(BASE_PAGE_SIZE) == (to - from).div_ceil(BASE_PAGE_SIZE);
+        let first = *self
+            .mapped_files
+            .entry(name)
+            .or_insert((from, if all { size } else { 0 }));
+        if first.0 != from {
+            // A recording has the pages of all mappings of a file in the order of their addresses.
+            self.mapped_files.insert(name, (first.0, 0));
+            if let Some(known) = self.objects.get(&what) {
+                tables.profile.objects[known.index()].bytes = 0;
+            }
+        }
+        what
+    }
+
+    /// The size of a file if one mapping maps all of it, else 0.
+    pub(crate) fn mapped_whole(&self, name: u32) -> u64 {
+        self.mapped_files.get(&name).map_or(0, |file| file.1)
+    }
+
+    fn name(&mut self, path: &str) -> u32 {
         let known = self.names.iter().position(|n| n == path);
         let index = known.unwrap_or_else(|| {
             self.names.push(path.to_owned());

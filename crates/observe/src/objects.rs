@@ -164,7 +164,10 @@ fn describe(image: &mut Image, tables: &mut Tables, what: Content) -> Object {
                 ..named(kind, name, bytes)
             }
         }
-        Content::File { name } => named(ObjectKind::File, image.names[name as usize].clone(), 0),
+        Content::File { name } => {
+            let (called, size) = (image.names[name as usize].clone(), image.mapped_whole(name));
+            named(ObjectKind::File, called, size)
+        }
         Content::Stack { ordinal } => owned(
             image,
             tables,

@@ -174,7 +174,8 @@ pub struct Object {
     pub first_page: PageNumber,
     /// Length in base pages.
     pub pages: u64,
-    /// Requested size in bytes; the largest one if it was allocated repeatedly.
+    /// Requested size in bytes; the largest one if it was allocated repeatedly. Of a file its size, if one mapping maps all
+    /// of it, so that its pages are the file's; else 0.
     pub bytes: u64,
     /// Number of times that it was freed and allocated again.
     pub repeats: u32,

@@ -126,7 +126,7 @@ fn subject(arguments: &Arguments) -> anyhow::Result<Subject> {
 
 /// What is no file, but the name of shared memory or the number of a process.
 fn shared_memory(path: &Path) -> Option<SharedMemory> {
-    match path.exists() {
+    match path.exists() && number(path).is_none() {
         true => None,
         false => SharedMemory::parse(path.to_str()?),
     }

@@ -4,7 +4,6 @@ use crate::claims::Content;
 use crate::image::Image;
 use crate::tables::Tables;
 use nodewise_linux::maps::Area;
-use nodewise_linux::named::Kind;
 use nodewise_profile::SiteId;
 use std::path::Path;
 
@@ -50,9 +49,7 @@ fn file(image: &mut Image, tables: &mut Tables, area: &Area, path: &str) -> Cont
         _ => None,
     };
     let Some(own) = own else {
-        return Content::File {
-            name: image.name(&Kind::called(path)),
-        };
+        return image.file(tables, path, (area.start, area.end));
     };
     let module = image.module(file, area.start.wrapping_sub(own), area.start, area.end);
     if area.permissions.contains('w') {

@@ -9,7 +9,6 @@ use crate::program::RUNTIME;
 use crate::tables::Tables;
 use crate::thread_file::{Delta, ThreadFile, Touch};
 use crate::{objects, rows};
-use nodewise_linux::named::Kind;
 use nodewise_profile::{
     Access, BASE_PAGE_SIZE, FirstTouch, Frame, ObjectId, Region, RegionKind, Schedule, SliceId,
 };
@@ -316,9 +315,8 @@ impl Image {
                 path: Some(path),
                 ..
             } => {
-                let name = self.name(&Kind::called(path));
-                self.claims
-                    .insert(address, address + bytes, Content::File { name });
+                let what = self.file(tables, path, (address, address + bytes));
+                self.claims.insert(address, address + bytes, what);
             }
             Event::Map {
                 address,

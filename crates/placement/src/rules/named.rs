@@ -3,8 +3,8 @@
 use glob::Pattern;
 
 /// What a rule for files and shared memory names: `file:GLOB` or a path, `shm:GLOB`, `memfd:GLOB`, `sysv:0xKEY`,
-/// `shared`, `hugetlb:GLOB`. A kind alone means all of its objects. In a pattern `*` and `?` stand for any characters,
-/// slashes too; a path that does not begin with a slash may be anywhere.
+/// `shared`, `hugetlb:GLOB`. A kind alone means all of its objects. In names that recordings have, `*` and `?` stand for
+/// any characters, slashes too, and a path that does not begin with a slash may be anywhere.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Named {
     kind: &'static str,
@@ -54,14 +54,10 @@ impl Named {
         self.whole.matches(name)
     }
 
-    /// The paths of what it names that is in a file system; relative ones are so to the working directory.
+    /// The path or pattern of a file; a relative one is so to the working directory.
     #[must_use]
-    pub fn path(&self) -> Option<String> {
-        match self.kind {
-            "file" => Some(self.name.clone()),
-            "shm" => Some(format!("{SHARED_MEMORY}{}", self.name)),
-            _ => None,
-        }
+    pub fn path(&self) -> Option<&str> {
+        (self.kind == "file").then_some(&*self.name)
     }
 
     /// The pattern of memory that a program makes itself, with its kind before it, for `fnmatch`.

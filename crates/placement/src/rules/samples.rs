@@ -4,7 +4,7 @@ use super::apply::object_page;
 use super::{Distribution, Named, NodeRun, Rule, Selector};
 use crate::{Context, Mapping, ObjectPage};
 use nodewise_machine::NodeId;
-use nodewise_profile::{Object, ObjectId, ObjectKind};
+use nodewise_profile::{BASE_PAGE_SIZE, Object, ObjectId, ObjectKind};
 use std::collections::BTreeMap;
 
 /// A page of an object with its node in the mapping.
@@ -109,7 +109,9 @@ const SMALLEST_FILE: u64 = 1024;
 
 /// Whether the object can have rules.
 fn has_rules(object: &Object) -> bool {
-    placeable(object.kind) || (object.kind == ObjectKind::File && object.pages >= SMALLEST_FILE)
+    // Pages of a file that is mapped in parts, or several times, are numbered by address.
+    let is_whole = object.bytes.div_ceil(BASE_PAGE_SIZE) == object.pages;
+    placeable(object.kind) || (object.kind == ObjectKind::File && object.pages >= SMALLEST_FILE && is_whole)
 }
 
 /// Whether rules can address this kind of object.
