@@ -92,6 +92,9 @@ static void *map_and_note(void *at, size_t bytes, int protection, int flags, int
     nw_companion_passes(0);
     int named = is_named(bytes, flags) && nw_has_rules(NW_KIND_FILE), populate = named ? flags & MAP_POPULATE : 0;
     void *memory = map(at, bytes, protection, flags & ~populate, file, offset);
+    nw_object replaced;
+    if (memory != MAP_FAILED && (flags & MAP_FIXED) && nw_placing() && bytes >= NW_LARGE)
+        nw_objects_take(memory, &replaced); /* what lay there is gone */
     int placed = memory != MAP_FAILED && named && mapped_named(memory, bytes, flags & ~populate, file, offset);
     if (memory != MAP_FAILED && populate) /* its pages would be elsewhere by now */
         populate_mapping(memory, bytes, protection, flags);

@@ -9,7 +9,8 @@
 /* The kernel allows 65,530 mappings; half of them are left to the program. */
 #define CUTS_ALL 32000
 #define CUTS_OBJECT 1024u
-#define DECISIONS (1u << 16) /* about one object that has a name */
+#define DECISIONS (1u << 16)     /* about one object that has a name */
+#define OWN_DECISIONS (1u << 20) /* about one of the program's own: 4 GiB page by page */
 
 static _Atomic int cuts_left = CUTS_ALL;
 
@@ -173,6 +174,9 @@ static void place_stretches(nw_object *object) {
     while (object->whole.granule < object->whole.pages / DECISIONS)
         object->whole.granule *= 2;
     uint64_t granule = granule_of(object);
+    /* Reservations of terabytes are common, and hardly used. */
+    while (granule < object->pages / OWN_DECISIONS)
+        granule *= 2;
     uint32_t count = stretches_of(object, granule, NULL);
     /* What has a name may be larger than what is used of it, and other processes allocate it too. */
     int populate = count > CUTS_OBJECT && object->whole.pages == 0 && may_populate(object);

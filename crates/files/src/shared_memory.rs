@@ -54,6 +54,12 @@ impl SharedMemory {
         match (found.is_empty(), mapped.unreadable) {
             (false, _) => Ok(found),
             (true, 0) => bail!("{what}"),
+            (true, _) if matches!(self, Self::Of(_)) => {
+                bail!(
+                    "cannot read what process {} maps; run as its owner, or as root",
+                    pids[0]
+                )
+            }
             (true, unread) => bail!("{what}, but {unread} of the processes may be read by root alone"),
         }
     }
@@ -62,6 +68,8 @@ impl SharedMemory {
     pub(crate) fn is(&self, object: &Mapped) -> bool {
         match (self, object.kind) {
             (_, Kind::File) | (Self::Of(_), Kind::Hugetlb) => false,
+            // Where `run` and `balance` keep what they tell the process.
+            (_, Kind::Shm) if object.name.starts_with("nodewise-") => false,
             (Self::Of(_), _) => true,
             (Self::Named(name), kind) => {
                 let identifier = format!("{}:{}", kind.name(), object.inode);

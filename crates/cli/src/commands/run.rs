@@ -101,6 +101,11 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     plan.objects = arguments.objects.as_deref().map(empty).transpose()?;
     let folder = Folder::new(&plan).map_err(own_failure)?;
     let files = files::place(&plan);
+    if !arguments.json {
+        files::lines(&plan, &files)
+            .iter()
+            .for_each(|line| output::message(line));
+    }
     let (status, watch, followed) = execute(arguments, &plan, folder.path())?;
     let achieved = achieved(&plan, folder.path(), &watch);
     plan.note_unplaced(folder.path());

@@ -24,17 +24,20 @@ impl Named {
     pub fn new(text: &str) -> Option<Self> {
         let (kind, name) = split(text);
         let name = match (kind, name) {
-            ("shared", _) | (_, "") => "*",
-            (_, name) => name,
+            ("shared", _) | (_, "") => "*".to_owned(),
+            ("sysv", key) if !key.contains('*') => format!("0x{:08x}", key_of(key)?),
+            // As it is written for `shm_open`.
+            ("shm", name) => name.trim_start_matches('/').to_owned(),
+            (_, name) => name.to_owned(),
         };
         let whole = match kind {
-            "file" => anywhere(name),
+            "file" => anywhere(&name),
             kind => format!("{kind}:{name}"),
         };
-        Pattern::new(name).ok()?;
+        Pattern::new(&name).ok()?;
         Some(Self {
             kind,
-            name: name.to_owned(),
+            name,
             whole: Pattern::new(&whole).ok()?,
         })
     }
@@ -68,6 +71,11 @@ impl Named {
             _ => self.whole.as_str().to_owned(),
         }
     }
+}
+
+/// The key of a System V segment, in hexadecimal as `ipcs` shows it.
+fn key_of(text: &str) -> Option<u32> {
+    u32::from_str_radix(text.strip_prefix("0x")?, 16).ok()
 }
 
 /// The kind, and the rest of the name.
@@ -117,12 +125,15 @@ mod tests {
             ("/dev/shm/x", "shm:x", true),
             ("memfd:ram?", "memfd:ram0", true),
             ("sysv:0x0052e2c1", "sysv:0x0052e2c1", true),
+            ("sysv:0x1234", "sysv:0x00001234", true),
+            ("shm:/buffers", "shm:buffers", true),
             ("shared", "shared:", true),
             ("hugetlb", "hugetlb:", true),
         ] {
             assert_eq!(Named::new(rule).unwrap().matches(name), matches, "{rule} {name}");
         }
         assert_eq!(Named::new("/models/[a"), None);
+        assert_eq!(Named::new("sysv:1234"), None);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Files that rules name, put on nodes before the program starts.
 
 use indicatif::{ProgressBar, ProgressStyle};
-use nodewise_enforce::Plan;
+use nodewise_enforce::{FilesOfRule, Plan};
 use nodewise_files::request::FilePlaced;
 use nodewise_report::{bytes, percent};
 
@@ -10,7 +10,7 @@ pub type Placed = Vec<(usize, Result<FilePlaced, String>)>;
 
 /// Places them. Nothing that fails here keeps the program from starting.
 pub fn place(plan: &Plan) -> Placed {
-    let total: u64 = plan.files.iter().map(nodewise_enforce::FilesOfRule::bytes).sum();
+    let total: u64 = plan.files.iter().map(FilesOfRule::bytes).sum();
     let bar = ProgressBar::new(total);
     bar.set_style(
         ProgressStyle::with_template(
@@ -18,7 +18,7 @@ pub fn place(plan: &Plan) -> Placed {
         )
         .expect("a valid template"),
     );
-    let of_rule = |files: &nodewise_enforce::FilesOfRule| {
+    let of_rule = |files: &FilesOfRule| {
         let rule = files.rule;
         let placed = files.place(&|done| bar.inc(done));
         placed.into_iter().map(move |one| (rule, one)).collect::<Vec<_>>()
@@ -28,9 +28,23 @@ pub fn place(plan: &Plan) -> Placed {
     placed
 }
 
-/// A line for each file that was placed, a warning for each that was not.
-pub fn lines(placed: &Placed) -> Vec<String> {
-    placed.iter().map(|(_, one)| line(one)).collect()
+/// Files with a line of their own.
+const SHOWN: usize = 20;
+
+/// A line for each file that was placed, a warning for each that was not and for each rule without a file.
+pub fn lines(plan: &Plan, placed: &Placed) -> Vec<String> {
+    let without = plan.files.iter().filter(|files| files.found.is_empty());
+    let warning = |files: &FilesOfRule| {
+        let rule = super::label::label(&plan.rules[files.rule]);
+        format!("warning: no file on a disk is called so now: {rule}")
+    };
+    // Warnings first: they are not among those left out.
+    let (done, failed): (Vec<_>, Vec<_>) = placed.iter().map(|(_, one)| one).partition(|one| one.is_ok());
+    let each: Vec<String> = failed.into_iter().chain(done).map(line).collect();
+    let left = each.len().saturating_sub(SHOWN);
+    let more = (left > 0).then(|| format!("{left} more files: --json or --summary has them"));
+    let shown = each.into_iter().take(SHOWN);
+    without.map(warning).chain(shown).chain(more).collect()
 }
 
 fn line(one: &Result<FilePlaced, String>) -> String {

@@ -23,9 +23,8 @@ pub fn print(ran: super::Ran<'_>, as_json: bool) -> anyhow::Result<()> {
         let _ = std::io::stderr().write_all(document.as_bytes());
         return Ok(());
     }
-    super::files::lines(ran.files)
+    lines(ran.plan, ran.achieved)
         .into_iter()
-        .chain(lines(ran.plan, ran.achieved))
         .chain(ran.followed.and_then(followed_line))
         .collect::<Vec<_>>()
         .iter()
@@ -37,6 +36,8 @@ fn lines(plan: &Plan, achieved: Option<&Achieved>) -> Vec<String> {
     let mut lines: Vec<String> = warnings::instrumented(plan).into_iter().collect();
     lines.extend(plan.notes.iter().cloned());
     match achieved {
+        // Files alone are placed without the preload.
+        Some(achieved) if achieved.processes == 0 && plan.files.iter().any(|f| !f.found.is_empty()) => {}
         Some(achieved) if achieved.processes + achieved.unreported == 0 => {
             lines.push(
                 "no process was placed: the program never started, or its loader ignored the preload".into(),
