@@ -71,7 +71,7 @@ static void mapped_shared(const void *memory, size_t bytes) {
 
 static int is_named(size_t bytes, int flags) {
     int huge = flags & MAP_HUGETLB, shared = (flags & MAP_TYPE) != MAP_PRIVATE || !(flags & MAP_ANONYMOUS);
-    return nw_placing() && bytes >= NW_LARGE && (huge || shared);
+    return nw_placing() && bytes >= NW_LARGE && (huge || shared) && nw_has_rules(NW_KIND_FILE);
 }
 
 /* Whether a rule that names it has placed it. */
@@ -90,7 +90,7 @@ static void populate_mapping(void *memory, size_t bytes, int protection, int fla
 
 static void *map_and_note(void *at, size_t bytes, int protection, int flags, int file, off_t offset, uintptr_t caller) {
     nw_companion_passes(0);
-    int named = is_named(bytes, flags) && nw_has_rules(NW_KIND_FILE), populate = named ? flags & MAP_POPULATE : 0;
+    int named = is_named(bytes, flags), populate = named ? flags & MAP_POPULATE : 0;
     void *memory = map(at, bytes, protection, flags & ~populate, file, offset);
     nw_object replaced;
     if (memory != MAP_FAILED && (flags & MAP_FIXED) && nw_placing() && bytes >= NW_LARGE)

@@ -119,11 +119,11 @@ static int place(const named *of, void *memory, size_t bytes, int fresh) {
 
 int nw_named_mapping(void *memory, size_t bytes, int flags, int file, long offset) {
     named of = {.whole = {0}};
-    if (!nw_report || !nw_has_rules(NW_KIND_FILE))
+    if (!nw_report)
         return 0;
     int known = flags & MAP_ANONYMOUS ? of_anonymous(&of, bytes, flags)
                                       : of_file(&of, bytes, flags, file, (uint64_t)offset);
-    return known && place(&of, memory, bytes, !(flags & (MAP_POPULATE | MAP_LOCKED)));
+    return known && place(&of, memory, bytes, !(flags & MAP_LOCKED));
 }
 
 /* Whether a segment that was just attached lies in huge pages: only these refuse to drop the part of one. Nothing of it is

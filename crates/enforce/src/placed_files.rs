@@ -76,12 +76,13 @@ fn files(pattern: &str) -> Vec<Found> {
 
 /// Device and inode of a file on a disk.
 fn identity(file: &Found) -> Option<(u64, u64)> {
-    let opened = file.open().ok();
-    let in_memory = opened
-        .as_ref()
-        .is_some_and(|f| !matches!(Backing::of(f), Ok(Backing::Storage)));
-    let metadata = std::fs::metadata(&file.path).ok().filter(|_| !in_memory)?;
-    Some((metadata.dev(), metadata.ino()))
+    let metadata = match file.open() {
+        Ok(opened) if matches!(Backing::of(&opened), Ok(Backing::Storage)) => opened.metadata(),
+        Ok(_) => return None,
+        // Placing it says why it cannot be read.
+        Err(_) => std::fs::metadata(&file.path),
+    };
+    metadata.ok().map(|file| (file.dev(), file.ino()))
 }
 
 fn request(rule: &Rule, nodes: &[u32], threads: &[NodeId]) -> Request {

@@ -118,20 +118,21 @@ impl Plan {
             .map(|text| places::rule(text, host))
             .collect::<Result<_, _>>()?;
         let map = match request {
-            Request::Map(placement) => Some(Placement {
-                rules: [&*places, &placement.folded(here).rules].concat(),
-                ..placement.folded(here).into_owned()
-            }),
+            Request::Map(placement) => {
+                let mut folded = placement.folded(here).into_owned();
+                folded.rules.splice(0..0, places.iter().cloned());
+                Some(folded)
+            }
             _ => None,
         };
         let map = map.as_ref();
-        let binding = match (&options.binding, map) {
+        let mut options = options.clone();
+        let of_all_programs = map.is_none() && !places.is_empty() && !places.iter().any(by_thread);
+        if of_all_programs && options.binding == Binding::AsMapped {
             // Servers start many processes; bound by one plan they would share the first few CPUs.
-            (Binding::AsMapped, None) if !places.is_empty() && !places.iter().any(by_thread) => {
-                &Binding::None
-            }
-            (binding, _) => binding,
-        };
+            options.binding = Binding::None;
+        }
+        let options = &options;
         let target = match (Target::find(command, request.program()), map) {
             (Ok(target), _) => Some(target),
             (Err(error), _) if error.is_foreign() => None,
@@ -148,7 +149,7 @@ impl Plan {
             rules: Vec::new(),
             files: Vec::new(),
             origin: Vec::new(),
-            threads: Threads::new(host, count, binding, map.map(|m| &m.binding))?,
+            threads: Threads::new(host, count, &options.binding, map.map(|m| &m.binding))?,
             nodes: host.nodes.iter().map(|n| n.os_index).collect(),
             table: None,
             objects: None,
@@ -189,7 +190,6 @@ impl Plan {
         plan.process_policy(request, host)?;
         match unreached(command) {
             Some(why) => plan.plan_without_preload(&why, request, options),
-            None if *binding == Binding::None => {}
             None => plan.bind(host, options),
         }
         plan.follow(map, host, options);

@@ -5,7 +5,7 @@ use crate::mapped::{Mapped, MappedObjects};
 use crate::{Kind, entry};
 use anyhow::bail;
 use nodewise_linux::Host;
-use nodewise_placement::Named;
+use nodewise_placement::{NAMED_KINDS, Named};
 
 /// Shared memory of a process, or by its name.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,8 +24,7 @@ impl SharedMemory {
             return Some(Self::Of(pid));
         }
         let kind = word.split_once(':').map_or(word, |(kind, _)| kind);
-        let known = [Kind::Shm, Kind::Sysv, Kind::Memfd, Kind::Shared, Kind::Hugetlb];
-        let is_kind = known.iter().any(|k| k.name() == kind);
+        let is_kind = kind != Kind::File.name() && NAMED_KINDS.contains(&kind);
         is_kind.then(|| Self::Named(word.to_owned()))
     }
 
@@ -34,33 +33,36 @@ impl SharedMemory {
     /// # Errors
     /// No process maps such memory, or this user may not look: one line.
     pub fn find(&self, host: &Host) -> anyhow::Result<Vec<Found>> {
-        let (pids, what) = match self {
+        let pids = match self {
             Self::Of(pid) if !host.has_process(*pid) => {
                 bail!("no process {pid}; a file of that name: ./{pid}")
             }
-            Self::Of(pid) => (vec![*pid], format!("process {pid} maps no shared memory")),
-            Self::Named(name) => (
-                host.pids()?,
-                format!("no process maps shared memory called {name}"),
-            ),
+            Self::Of(pid) => vec![*pid],
+            Self::Named(_) => host.pids()?,
         };
         let mapped = MappedObjects::of(host, &pids);
-        let found: Vec<Found> = mapped
-            .objects
-            .values()
-            .filter(|object| self.is(object))
-            .map(|object| self.found(object, host))
-            .collect();
-        match (found.is_empty(), mapped.unreadable) {
-            (false, _) => Ok(found),
-            (true, 0) => bail!("{what}"),
-            (true, _) if matches!(self, Self::Of(_)) => {
-                bail!(
-                    "cannot read what process {} maps; run as its owner, or as root",
-                    pids[0]
-                )
+        self.check(&mapped)?;
+        let objects = mapped.objects.values().filter(|object| self.is(object));
+        Ok(objects.map(|object| self.found(object, host)).collect())
+    }
+
+    /// Whether it is among what processes map.
+    ///
+    /// # Errors
+    /// It is not, in one line.
+    pub(crate) fn check(&self, mapped: &MappedObjects) -> anyhow::Result<()> {
+        let there = mapped.objects.values().any(|object| self.is(object));
+        let what = match self {
+            _ if there => return Ok(()),
+            Self::Of(pid) if mapped.unreadable > 0 => {
+                bail!("cannot read what process {pid} maps; run as its owner, or as root")
             }
-            (true, unread) => bail!("{what}, but {unread} of the processes may be read by root alone"),
+            Self::Of(pid) => bail!("process {pid} maps no shared memory"),
+            Self::Named(name) => format!("no process maps shared memory called {name}"),
+        };
+        match mapped.unreadable {
+            0 => bail!("{what}"),
+            unread => bail!("{what}, but {unread} of the processes may be read by root alone"),
         }
     }
 

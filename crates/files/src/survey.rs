@@ -63,7 +63,7 @@ impl Survey {
             bail!("cannot read what the processes map; run as their owner, or as root");
         }
         if let Subject::Memory(named) = subject {
-            named.iter().try_for_each(|name| name.find(host).map(drop))?;
+            named.iter().try_for_each(|name| name.check(&mapped))?;
             mapped
                 .objects
                 .retain(|_, object| named.iter().any(|name| name.is(object)));

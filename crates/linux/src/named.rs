@@ -23,16 +23,6 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// Every kind, files first.
-    pub const ALL: [Self; 6] = [
-        Self::File,
-        Self::Shm,
-        Self::Sysv,
-        Self::Memfd,
-        Self::Shared,
-        Self::Hugetlb,
-    ];
-
     /// Its stable lower-case name.
     #[must_use]
     pub fn name(self) -> &'static str {

@@ -237,15 +237,18 @@ impl Image {
     pub(crate) fn file(&mut self, tables: &mut Tables, path: &str, (from, to): (u64, u64)) -> Content {
         let name = self.name(&Kind::called(path));
         let what = Content::File { name };
-        let size = std::fs::metadata(path).map_or(0, |file| file.len());
-        let all = size > 0 && size.div_ceil(BASE_PAGE_SIZE) == (to - from).div_ceil(BASE_PAGE_SIZE);
-        let first = *self
+        let whole_size = || {
+            let size = std::fs::metadata(path).map_or(0, |file| file.len());
+            let all = size.div_ceil(BASE_PAGE_SIZE) == (to - from).div_ceil(BASE_PAGE_SIZE);
+            if all { size } else { 0 }
+        };
+        let first = self
             .mapped_files
             .entry(name)
-            .or_insert((from, if all { size } else { 0 }));
+            .or_insert_with(|| (from, whole_size()));
         if first.0 != from {
             // A recording has the pages of all mappings of a file in the order of their addresses.
-            self.mapped_files.insert(name, (first.0, 0));
+            first.1 = 0;
             if let Some(known) = self.objects.get(&what) {
                 tables.profile.objects[known.index()].bytes = 0;
             }
