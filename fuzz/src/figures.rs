@@ -239,6 +239,7 @@ pub fn judge<S: AccessSource>(source: &S, profile: &Profile) {
         mappings: &mappings,
         simulation: &simulation,
         moving: None,
+        copies: &[],
         advice: &advice,
         timeline: &timeline,
     });

@@ -39,6 +39,8 @@ export interface Policy {
   seconds_range: [number, number] | null;
   speedup: number | null;
   speedup_range: [number, number] | null;
+  /** What it copies, if it makes copies. */
+  copies?: { sentence: string };
 }
 
 export interface OtherRuns {
@@ -210,6 +212,8 @@ export interface Report {
   application_exclusivity: number;
   sharing: { class: string; pages: number; accesses: number }[];
   policies: Policy[];
+  /** Policies that copy what is only read; no page map shows them. */
+  copies: Policy[];
   objects: ReportObject[];
   /** Objects whose accesses go to a few cache lines: waiting threads, and variables that all threads use. */
   few_lines: { object: string | null; pages: number; share: number }[];

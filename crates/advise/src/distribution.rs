@@ -3,10 +3,9 @@
 use crate::loops::is_schedulable;
 use nodewise_analysis::{Conflict, Division, Pattern, Remedy};
 use nodewise_machine::Machine;
+use nodewise_placement::copies_fit;
 use nodewise_profile::Object;
 
-/// A copy on each node may take one part in this many of the smallest node's memory.
-const COPY_MEMORY_DIVISOR: u64 = 4;
 /// An object does not change after initialisation if it has at most one store per this many bytes.
 const MIN_BYTES_PER_STORE: u64 = 4;
 
@@ -94,9 +93,7 @@ fn pages_in_turn(divisions: &[Division]) -> u32 {
 
 /// Whether an object with `writes` stores does not change after initialisation, and a copy of it fits on every node.
 pub(crate) fn can_be_copied(object: &Object, writes: u64, machine: &Machine) -> bool {
-    let smallest = machine.cpu_nodes().map(|n| machine.nodes[n.index()].memory).min();
-    let fits = smallest.is_some_and(|memory| object.bytes <= memory / COPY_MEMORY_DIVISOR);
-    fits && writes <= object.bytes / MIN_BYTES_PER_STORE
+    copies_fit(object.bytes, machine) && writes <= object.bytes / MIN_BYTES_PER_STORE
 }
 
 /// The schedule that a loop with this division should have if the object is distributed in this way.

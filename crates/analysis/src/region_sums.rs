@@ -1,5 +1,6 @@
 //! Sums of the accesses to each object in each code region, and the threads that make them.
 
+use crate::thread_set::ThreadSet;
 use crate::visitor::Visitor;
 use nodewise_profile::{Access, ObjectId, RegionId, ThreadId};
 use std::collections::BTreeMap;
@@ -13,26 +14,19 @@ pub struct RegionUse {
     pub writes: u64,
     /// Cache lines of traffic in the region.
     pub lines: u64,
-    /// Bit set of threads, 64 per word.
-    threads: Vec<u64>,
+    threads: ThreadSet,
 }
 
 impl RegionUse {
     /// How many threads used the object there.
     #[must_use]
     pub fn threads(&self) -> usize {
-        self.threads.iter().map(|w| w.count_ones() as usize).sum()
+        self.threads.len()
     }
 
     /// Which threads used it there, ascending.
     pub fn thread_ids(&self) -> impl Iterator<Item = ThreadId> {
-        let bits = |(word, bits): (usize, &u64)| {
-            let bits = *bits;
-            (0..64)
-                .filter(move |b| bits >> b & 1 == 1)
-                .map(move |b| ThreadId::from_index(64 * word + b))
-        };
-        self.threads.iter().enumerate().flat_map(bits)
+        self.threads.iter()
     }
 
     /// Number of loads and stores.
@@ -45,12 +39,7 @@ impl RegionUse {
         self.reads += other.reads;
         self.writes += other.writes;
         self.lines += other.lines;
-        self.threads
-            .resize(self.threads.len().max(other.threads.len()), 0);
-        self.threads
-            .iter_mut()
-            .zip(&other.threads)
-            .for_each(|(all, more)| *all |= more);
+        self.threads.absorb(&other.threads);
     }
 
     fn add(&mut self, row: &Access) {
@@ -58,11 +47,7 @@ impl RegionUse {
         self.reads += row.reads * pages;
         self.writes += row.writes * pages;
         self.lines += row.lines * pages;
-        let (word, bit) = (row.thread.index() / 64, row.thread.index() % 64);
-        if self.threads.len() <= word {
-            self.threads.resize(word + 1, 0);
-        }
-        self.threads[word] |= 1 << bit;
+        self.threads.insert(row.thread);
     }
 }
 

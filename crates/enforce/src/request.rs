@@ -1,7 +1,7 @@
 //! Parses the value of `--policy` of `nodewise run`.
 
 use crate::EnforceError;
-use nodewise_placement::Placement;
+use nodewise_placement::{Placement, is_mirror, not_a_placement};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -38,6 +38,9 @@ impl Request {
                 "unknown policy `{policy}`{hint}; known: map:FILE, first-touch, interleave, round-robin, node:N, weighted"
             ))
         };
+        if is_mirror(policy) {
+            return Err(EnforceError::new(not_a_placement(policy)));
+        }
         if Path::new(policy).extension().is_some_and(|e| e == "so") {
             return Err(needs_profile(policy));
         }

@@ -4,10 +4,10 @@ use crate::compare::moving::{Limits, Split, split};
 use crate::passes::LaterPasses;
 use crate::selection::{Files, Selected, Selection};
 use anyhow::bail;
-use nodewise_advise::{ReportOptions, advise};
-use nodewise_analysis::{Affinity, Usage};
+use nodewise_advise::{MIN_GAIN, ReportOptions, advise};
+use nodewise_analysis::{Affinity, LastWrites, Usage};
 use nodewise_page::{Film, Placement, Placements, View};
-use nodewise_placement::{Context, Mapping, page_policy, thread_policy};
+use nodewise_placement::{Context, Copies, Mapping, page_policy, thread_policy};
 use nodewise_profile::ObjectId;
 use nodewise_report::{Findings, Report};
 use nodewise_simulation::{Moving, Parameters, Prediction, Simulation};
@@ -78,8 +78,8 @@ impl Analysed {
         limits: &Limits,
         filmed: bool,
     ) -> anyhow::Result<(Self, Option<Film>)> {
-        let mut sums = Usage::default();
-        let selected = selection.open_with(&mut [&mut sums])?;
+        let (mut sums, mut writes) = (Usage::default(), LastWrites::default());
+        let selected = selection.open_with(&mut [&mut sums, &mut writes])?;
         let list = split(policies);
         let parameters = selection.parameters();
         let (moving, own_moves) = mover(&selected, &list, limits, &parameters)?;
@@ -88,9 +88,15 @@ impl Analysed {
             pages => pages,
         };
         let (mappings, mut notes) = selected.mappings(pages)?;
+        let copies = copies(&selected, &list, &writes)?;
         notes.extend(own_moves);
         let mappings = with_baseline(&selected, mappings);
-        let found = LaterPasses::of(&selected, &mappings, moving, sums, filmed, &parameters)?;
+        let mut found = LaterPasses::of(&selected, &mappings, moving, copies, sums, filmed, &parameters)?;
+        if list.copies.is_empty() {
+            found
+                .copies
+                .retain(|copies| gains_more(copies, &found.simulation));
+        }
         let context = selected.context();
         // The options of the next command that the report suggests.
         let report_options = ReportOptions {
@@ -117,6 +123,7 @@ impl Analysed {
             mappings: &mappings,
             simulation: &found.simulation,
             moving: found.moving.as_ref(),
+            copies: &found.copies,
             advice: &advice,
             timeline: &found.timeline,
         });
@@ -244,6 +251,31 @@ fn mover(
             )),
         ),
     })
+}
+
+/// The policies of a list that copy objects; without any, `mirror` if accesses were counted and it has something to copy.
+fn copies(selected: &Selected, list: &Split, writes: &LastWrites) -> anyhow::Result<Vec<Copies>> {
+    if !list.copies.is_empty() {
+        return selected.copies(&list.copies, writes);
+    }
+    let counted = !selected.profile().meta.observer.is_sampled();
+    let several = selected.machine.cpu_nodes().count() > 1;
+    let found = match counted && several {
+        true => selected.copies(&["mirror".to_owned()], writes)?,
+        false => Vec::new(),
+    };
+    Ok(found.into_iter().filter(|c| !c.objects.is_empty()).collect())
+}
+
+/// Whether copies, once filled, are predicted to be so much faster than every placement that a change of the program is
+/// worth it.
+fn gains_more(copies: &Prediction, simulation: &Simulation) -> bool {
+    let placed = simulation.predictions.iter().map(|p| p.speedup.typical);
+    let gain = copies
+        .copied
+        .as_ref()
+        .map_or(1.0, |c| c.speedup_once_filled.typical);
+    gain > placed.fold(1.0, f64::max) * (1.0 + MIN_GAIN)
 }
 
 /// Puts first-touch, the baseline, before the other mappings.

@@ -20,9 +20,11 @@ use crate::{ASYM, Asym, Selected, Selection};
 use anyhow::bail;
 use movers::Movers;
 use nodes::NodeChoices;
+use nodewise_analysis::{LastWrites, Visitor};
 use nodewise_machine::Machine;
 use nodewise_simulation::{
-    Parameters, Range, Simulation, Traffic, simulate_moving, with_assumed_bandwidth, with_latency_ratio,
+    Changing, Parameters, Range, Simulation, Traffic, simulate_moving, with_assumed_bandwidth,
+    with_latency_ratio,
 };
 use std::path::PathBuf;
 
@@ -65,13 +67,21 @@ impl Question {
     /// # Errors
     /// If the profile, the machine or a policy is unknown or cannot be used, or the prediction fails.
     pub fn compare(&self, machine: &str) -> anyhow::Result<Comparison> {
-        let mut selected = self.open(machine)?;
+        let list = match self.selection.affinity.as_str() {
+            ASYM => self.list().without_copies("--affinity asym")?,
+            _ => self.list(),
+        };
+        let mut writes = LastWrites::default();
+        let mut first_pass: Vec<&mut dyn Visitor> = Vec::new();
+        if !list.copies.is_empty() {
+            first_pass.push(&mut writes);
+        }
+        let mut selected = self.open_with(machine, &mut first_pass)?;
         let parameters = self.parameters();
         let asym = match self.selection.affinity.as_str() {
             ASYM => Some(Asym::to_virtual(&mut selected, self.cpus_of(0, 1)?)?),
             _ => None,
         };
-        let list = self.list();
         let (mappings, notes) = selected.mappings(&list.pages)?;
         let movers = Movers {
             limits: &self.limits,
@@ -83,9 +93,12 @@ impl Question {
         };
         let (simulation, node_choices) = match &asym {
             None => {
-                let (context, moving) = (selected.context(), movers.all()?);
-                let reader = &selected.reader;
-                let simulation = simulate_moving(&context, &mappings, moving, reader, &parameters)?;
+                let changing = Changing {
+                    moving: movers.all()?,
+                    copies: selected.copies(&list.copies, &writes)?,
+                };
+                let (context, reader) = (selected.context(), &selected.reader);
+                let simulation = simulate_moving(&context, &mappings, changing, reader, &parameters)?;
                 (simulation, None)
             }
             Some(asym) => {
@@ -113,6 +126,7 @@ impl Question {
     /// # Errors
     /// Those of [`Question::compare`]; also if the question is about one program only.
     pub fn together(&self, machine: &str) -> anyhow::Result<Together> {
+        self.list().without_copies("several programs")?;
         several::predict(self, machine)
     }
 
@@ -122,6 +136,7 @@ impl Question {
     /// # Errors
     /// Those of [`Question::compare`].
     pub fn online(&self, machine: &str, starts: &Starts) -> anyhow::Result<Online> {
+        self.list().without_copies("--move-threads")?;
         online::predict(self, machine, starts)
     }
 
@@ -145,11 +160,15 @@ impl Question {
 
     /// Opens the profile on a machine whose figures may be replaced.
     fn open(&self, machine: &str) -> anyhow::Result<Selected> {
+        self.open_with(machine, &mut [])
+    }
+
+    fn open_with(&self, machine: &str, first_pass: &mut [&mut dyn Visitor]) -> anyhow::Result<Selected> {
         let selection = Selection {
             machine: machine.to_owned(),
             ..self.selection.clone()
         };
-        let mut selected = selection.open()?;
+        let mut selected = selection.open_with(first_pass)?;
         self.change(&mut selected.machine);
         if let Some(cpus) = self.cpus_of(0, 1)? {
             selected.affinity = folded(&selected, &selection.affinity, cpus)?;

@@ -11,8 +11,8 @@ use nodewise_analysis::{
     SampleEstimator, Samples, SliceVisitor, Slices, Timeline, TimelineBuilder, Usage, Visitor, read,
 };
 use nodewise_page::{Film, FilmBuilder};
-use nodewise_placement::{Context, Mapping};
-use nodewise_simulation::{Moving, Parameters, Prediction, Simulation, SimulationVisitor};
+use nodewise_placement::{Context, Copies, Mapping};
+use nodewise_simulation::{Changing, Moving, Parameters, Prediction, Simulation, SimulationVisitor};
 
 /// Results of the passes after the first.
 pub(crate) struct LaterPasses {
@@ -20,6 +20,8 @@ pub(crate) struct LaterPasses {
     pub simulation: Simulation,
     /// The prediction of the policy that moves pages, if one was requested.
     pub moving: Option<Prediction>,
+    /// The predictions of policies that copy objects.
+    pub copies: Vec<Prediction>,
     /// How regions divide objects.
     pub usage: Usage,
     /// The predicted gain of matching loops, if loops do not match their data.
@@ -33,12 +35,13 @@ pub(crate) struct LaterPasses {
 }
 
 impl LaterPasses {
-    /// Makes the later passes. The first of the mappings is first-touch; `moving` is a policy that moves pages,
-    /// starting from it; `sums` are those of the first pass.
+    /// Makes the later passes. The first of the mappings is first-touch; `moving` is a policy that moves pages and `copies`
+    /// are policies that copy objects, starting from it; `sums` are those of the first pass.
     pub fn of(
         selected: &Selected,
         mappings: &[Mapping],
         moving: Option<Moving>,
+        copies: Vec<Copies>,
         sums: Usage,
         filmed: bool,
         parameters: &Parameters,
@@ -55,6 +58,12 @@ impl LaterPasses {
         // The policy that moves pages is kept apart from the mappings: advice is about what `map` and `run` can place.
         let mut moving =
             moving.map(|m| SimulationVisitor::new(&context, &mappings[..1], vec![m], parameters));
+        let copying = Changing {
+            copies,
+            ..Changing::default()
+        };
+        let mut copies = (!copying.copies.is_empty())
+            .then(|| SimulationVisitor::new(&context, &mappings[..1], copying, parameters));
         let mut maps = sums.maps(profile, histogram);
         let mut timeline = TimelineBuilder::new(profile, histogram, affinity, homes, nodes);
         let mut estimator = SampleEstimator::new(profile, histogram, affinity, nodes);
@@ -64,6 +73,7 @@ impl LaterPasses {
         let mut slices = Slices::new(histogram.threads, histogram.shift, by_slice);
         let mut visitors: Vec<&mut dyn Visitor> = vec![&mut simulating, &mut maps, &mut slices];
         visitors.extend(moving.as_mut().map(|m| m as &mut dyn Visitor));
+        visitors.extend(copies.as_mut().map(|c| c as &mut dyn Visitor));
         visitors.extend(film.as_mut().map(|f| f as &mut dyn Visitor));
         read(&selected.reader, &mut visitors)?;
         let (simulation, usage) = (simulating.finish(), maps.finish());
@@ -71,6 +81,7 @@ impl LaterPasses {
             matched: Matched::predict(&context, &usage, &simulation, mappings, &selected.reader)?,
             simulation,
             moving: moving.and_then(|m| m.finish().predictions.pop()),
+            copies: copies.map_or_else(Vec::new, |c| c.finish().predictions.split_off(1)),
             usage,
             samples: estimator.map(SampleEstimator::finish),
             timeline: timeline.finish(),

@@ -2,12 +2,12 @@
 
 use crate::roles;
 use anyhow::bail;
-use nodewise_analysis::{Affinity, Histogram, HistogramBuilder, Slices, Visitor, read};
+use nodewise_analysis::{Affinity, Histogram, HistogramBuilder, LastWrites, Slices, Visitor, read};
 use nodewise_input::shell_word;
 use nodewise_linux::plugin::{Cell, Input, Plugin};
 use nodewise_machine::{Machine, NodeId};
 use nodewise_placement::{
-    Context, Mapping, Outside, PagePolicy, page_policies, policies::Custom, thread_policy,
+    Context, Copies, Mapping, Mirror, Outside, PagePolicy, page_policies, policies::Custom, thread_policy,
 };
 use nodewise_profile::{Observer, Profile};
 use nodewise_simulation::{Calibration, Parameters};
@@ -188,6 +188,20 @@ impl Selected {
             mappings,
             policies.iter().flat_map(|p| p.notes(&context)).collect(),
         ))
+    }
+
+    /// What policies that copy objects copy.
+    ///
+    /// # Errors
+    /// If one of them is none, copies do not suit an object that it names, or accesses are samples.
+    pub(crate) fn copies(&self, list: &[String], writes: &LastWrites) -> anyhow::Result<Vec<Copies>> {
+        if let Some(policy) = list.first().filter(|_| self.profile().meta.observer.is_sampled()) {
+            bail!(
+                "{policy}: this profile has samples, which cannot tell that nothing writes an object; record it exactly"
+            );
+        }
+        let plan = |text: &String| Ok(Mirror::parse(text, &self.machine)?.plan(&self.context(), writes)?);
+        list.iter().map(plan).collect()
     }
 
     /// The node of each page under the kernel's default placement.

@@ -15,6 +15,7 @@ mod distribution;
 pub mod formulas;
 mod mapping;
 pub mod migration;
+mod mirror;
 pub mod policies;
 mod policy;
 mod rules;
@@ -26,6 +27,7 @@ mod fixtures;
 pub use distribution::{ObjectPage, cumulative};
 pub use mapping::Mapping;
 pub use migration::{MIGRATION_POLICIES, MigrationPolicy, Move, Observed, Reason, migration_policy};
+pub use mirror::{Copies, MIRROR_USAGE, Mirror, Mirrored, copies_fit, is_mirror, not_a_placement};
 pub use policies::{Outside, page_policies, page_policy};
 pub use policy::{Context, PagePolicy, PolicyError};
 pub use rules::{

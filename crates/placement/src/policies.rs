@@ -31,6 +31,7 @@ pub use round_robin::RoundRobin;
 pub(crate) use weighted::round as weighted_round;
 pub use weighted::{Weighted, weights};
 
+use crate::mirror::{is_mirror, not_a_placement};
 use crate::rules::{object_page, placeable};
 use crate::{Context, Distribution, Mapping, PagePolicy, PolicyError};
 use nodewise_analysis::NodeCounts;
@@ -213,6 +214,9 @@ pub fn page_policy(
 ) -> Result<Box<dyn PagePolicy>, PolicyError> {
     if text.contains('/') && !text.starts_with("map:") {
         return outside.plugin(text).map_err(PolicyError);
+    }
+    if is_mirror(text) {
+        return Err(PolicyError(not_a_placement(text)));
     }
     let (name, parameter) = text.split_once(':').map_or((text, None), |(n, p)| (n, Some(p)));
     let known = nodewise_input::resolve(name, POLICIES.iter().map(|k| k.name)).map_err(|hint| {

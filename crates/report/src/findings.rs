@@ -1,5 +1,6 @@
 //! Builds the report from the results of the other crates.
 
+use crate::copies::Copied;
 use crate::model::*;
 use crate::moves;
 use crate::roles::Roles;
@@ -10,7 +11,7 @@ use nodewise_analysis::{
     Conflict, Interval, Measured, Metrics, Remedy, Sampled, Samples, SharingClass, Timeline, first_touches,
     sampled_share,
 };
-use nodewise_machine::Machine as Target;
+use nodewise_machine::{Machine as Target, NodeId};
 use nodewise_placement::{Context, Mapping};
 use nodewise_profile::{Meta, ObjectId, Observer, Thread};
 use nodewise_simulation::{Basis, Prediction, Range, Simulation};
@@ -28,6 +29,8 @@ pub struct Findings<'a> {
     /// Prediction of a policy that moves pages, started from first-touch, with the list of its moves. The report shows
     /// these moves in place of recorded ones.
     pub moving: Option<&'a Prediction>,
+    /// Predictions of policies that copy objects, started from first-touch.
+    pub copies: &'a [Prediction],
     /// The advice that follows from the simulation.
     pub advice: &'a Advice,
     /// Metrics of each slice under the first mapping.
@@ -66,6 +69,8 @@ impl Report {
             moves.local_fraction = findings.as_moved();
             moves.local_range = moves.local_fraction.and_then(|share| findings.local_range(share));
         }
+        let policies = findings.policies(exclusivity, program);
+        let copies = findings.copies(exclusivity, program, &policies);
         Self {
             schema: SCHEMA,
             nodewise: env!("CARGO_PKG_VERSION").to_owned(),
@@ -87,7 +92,8 @@ impl Report {
             },
             application_exclusivity: exclusivity,
             sharing: sharing(program),
-            policies: findings.policies(exclusivity, program),
+            policies,
+            copies,
             objects: findings.objects(baseline),
             few_lines: few_lines(findings.advice),
             slices: findings.slices(),
@@ -140,10 +146,40 @@ impl Findings<'_> {
     /// depend on the affinity alone.
     fn policies(&self, application_exclusivity: f64, program: &Metrics) -> Vec<Policy> {
         let first = &self.mappings[0].nodes;
+        let moved = |nodes: &[NodeId]| nodes.iter().zip(first).filter(|(a, b)| a != b).count() as u64;
+        let one = |(mapping, predicted): (&Mapping, &Prediction)| Policy {
+            migrations: moved(&mapping.nodes),
+            ..self.policy(predicted, application_exclusivity, program)
+        };
+        self.mappings
+            .iter()
+            .zip(&self.simulation.predictions)
+            .map(one)
+            .collect()
+    }
+
+    /// Figures of each policy that copies objects, compared with placements.
+    fn copies(&self, exclusivity: f64, program: &Metrics, placements: &[Policy]) -> Vec<Policy> {
+        let gain = |p: &Policy| p.speedup.unwrap_or(1.0);
+        let best = placements.iter().max_by(|a, b| gain(a).total_cmp(&gain(b)));
+        let one = |predicted: &Prediction| {
+            let mut copied = predicted.copied.as_ref().map(Copied::from);
+            if let (Some(copied), Some(best)) = (&mut copied, best) {
+                copied.compare(&best.policy, gain(best));
+            }
+            Policy {
+                copies: copied,
+                ..self.policy(predicted, exclusivity, program)
+            }
+        };
+        self.copies.iter().map(one).collect()
+    }
+
+    fn policy(&self, predicted: &Prediction, application_exclusivity: f64, program: &Metrics) -> Policy {
         let counted = !self.is_sampled();
         let range = |r: Range| counted.then_some([r.min, r.max]);
-        let one = |(mapping, predicted): (&Mapping, &Prediction)| Policy {
-            policy: mapping.policy.clone(),
+        Policy {
+            policy: predicted.policy.clone(),
             application_exclusivity,
             page_balance: predicted.page_balance,
             access_balance: counted.then_some(predicted.access_balance),
@@ -151,17 +187,13 @@ impl Findings<'_> {
             local_fraction: predicted.local_fraction,
             local_range: self.local_range(predicted.local_fraction),
             other_runs: predicted.other_runs.map(Into::into),
-            migrations: mapping.nodes.iter().zip(first).filter(|(a, b)| a != b).count() as u64,
+            migrations: 0,
             seconds: counted.then_some(predicted.seconds.typical),
             seconds_range: range(predicted.seconds),
             speedup: counted.then_some(predicted.speedup.typical),
             speedup_range: range(predicted.speedup),
-        };
-        self.mappings
-            .iter()
-            .zip(&self.simulation.predictions)
-            .map(one)
-            .collect()
+            copies: None,
+        }
     }
 
     /// Bounds of the share of local accesses in a slice; nothing is known of pages without samples in it.

@@ -12,6 +12,7 @@
 //! page (`-page`).
 #![forbid(unsafe_code)]
 
+mod copies;
 mod findings;
 pub mod json;
 pub mod lab;
@@ -26,6 +27,7 @@ mod table;
 pub mod text;
 mod topology_svg;
 
+pub use copies::{Copied, CopiedObject};
 pub use findings::{Findings, coverage as recorded_coverage};
 pub use markup::Text;
 pub use model::{

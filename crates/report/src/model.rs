@@ -3,6 +3,7 @@
 //! Fractions run from 0 to 1; times are in seconds; sizes in bytes; pages are counted in units of
 //! [`Report::page_size`].
 
+use crate::copies::Copied;
 use crate::moves::{Migration, Moves};
 use crate::roles::{OtherRuns, Roles};
 use crate::sampling::{Sampled, Sampling};
@@ -42,6 +43,8 @@ pub struct Report {
     pub sharing: Vec<Sharing>,
     /// One entry for each policy, in the requested order; first-touch is the baseline.
     pub policies: Vec<Policy>,
+    /// Policies that copy what is only read, if any object suits or one was asked for.
+    pub copies: Vec<Policy>,
     /// Memory objects, the costliest first.
     pub objects: Vec<Object>,
     /// Objects with pages whose accesses go to a few cache lines, largest share first; empty if accesses are samples.
@@ -236,6 +239,9 @@ pub struct Policy {
     /// Smallest and largest value of `speedup` over all scenarios, widened by the model's own error. Both times of a
     /// quotient are of the same scenario, that is, of the same values of the uncertain parameters.
     pub speedup_range: Option<[f64; 2]>,
+    /// What it copies, if it makes copies.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub copies: Option<Copied>,
 }
 
 /// How the threads of one region divide an object among them.

@@ -216,13 +216,18 @@ impl Writer {
         let text_columns = if report.program.exact { "ll" } else { "l" };
         let columns = format!("{text_columns:r<width$}", width = head.len());
         let head = head.into_iter().map(str::to_owned).collect();
-        let policies = report.policies.iter();
+        let policies = report.policies.iter().chain(&report.copies);
         let rows = policies.map(|policy| row(policy, report.recommends(policy), wide));
         let text = table(&columns, std::iter::once(head).chain(rows));
-        match text.split_once('\n') {
+        let mut out = match text.split_once('\n') {
             Some((head, rest)) => format!("{}\n{rest}\n", self.dim(head)),
             None => text,
+        };
+        for copied in report.copies.iter().filter_map(|p| p.copies.as_ref()) {
+            self.wrapped(&mut out, "", &clean(&copied.sentence), str::to_owned);
+            out.push('\n');
         }
+        out
     }
 
     fn objects(&self, out: &mut String, report: &Report) {

@@ -22,6 +22,7 @@ mod at_once;
 mod calibration;
 mod choice;
 mod concurrency;
+mod copying;
 mod counts;
 mod disjoint_placements;
 mod latency_ratio;
@@ -48,6 +49,7 @@ pub use assumed_bandwidth::with_assumed_bandwidth;
 pub use at_once::{AfterEnd, Program, ProgramPrediction, at_once};
 pub use calibration::{Basis, Calibration};
 pub use choice::{Choice, Spread};
+pub use copying::Copied;
 pub use disjoint_placements::{DisjointPlacements, Places, random_placement};
 pub use latency_ratio::{latency_ratio, with_latency_ratio};
 pub use moving::{Moved, Moving, migration_seconds_per_gb};
@@ -61,7 +63,7 @@ pub use simulation_visitor::SimulationVisitor;
 
 use nodewise_analysis::read;
 use nodewise_machine::{Machine, NodeId};
-use nodewise_placement::{Context, Mapping};
+use nodewise_placement::{Context, Copies, Mapping};
 use nodewise_profile::AccessSource;
 
 /// A program whose share of memory time is below this is reported as not memory bound.
@@ -124,8 +126,27 @@ pub fn simulate<S: AccessSource>(
     simulate_moving(context, mappings, Vec::new(), accesses, parameters)
 }
 
-/// As [`simulate`], with policies that move pages between slices: their predictions follow those of the mappings, in
-/// order. A policy's decision at the end of a slice takes effect from the next slice on.
+/// Policies under which the homes of pages change during the run. Their predictions follow those of the mappings: those
+/// that move pages first, then those that make copies, which start from the first mapping.
+#[derive(Default)]
+pub struct Changing {
+    /// Policies that move pages between slices.
+    pub moving: Vec<Moving>,
+    /// Policies that copy objects to several nodes.
+    pub copies: Vec<Copies>,
+}
+
+impl From<Vec<Moving>> for Changing {
+    fn from(moving: Vec<Moving>) -> Self {
+        Self {
+            moving,
+            copies: Vec::new(),
+        }
+    }
+}
+
+/// As [`simulate`], with policies that move or copy pages between slices. A policy's decision at the end of a slice takes
+/// effect from the next slice on.
 ///
 /// # Errors
 /// When the accesses cannot be read to their end.
@@ -136,11 +157,11 @@ pub fn simulate<S: AccessSource>(
 pub fn simulate_moving<S: AccessSource>(
     context: &Context<'_>,
     mappings: &[Mapping],
-    moving: Vec<Moving>,
+    changing: impl Into<Changing>,
     accesses: &S,
     parameters: &Parameters,
 ) -> Result<Simulation, S::Error> {
-    let mut simulating = SimulationVisitor::new(context, mappings, moving, parameters);
+    let mut simulating = SimulationVisitor::new(context, mappings, changing, parameters);
     read(accesses, &mut [&mut simulating])?;
     Ok(simulating.finish())
 }
@@ -161,8 +182,8 @@ pub fn simulate_on<S: AccessSource>(
     accesses: &S,
     parameters: &Parameters,
 ) -> Result<Simulation, S::Error> {
-    let run = run::SimulationRun::new(context, mappings, moving, Some((machine, on)), parameters);
-    Ok(played(context, run, accesses, parameters, &mut |_, _| {})?.finish())
+    let run = run::SimulationRun::new(context, mappings, moving.into(), Some((machine, on)), parameters);
+    Ok(played(run, accesses, parameters, &mut |_, _| {})?.finish())
 }
 
 /// The time of each policy on every placement of `context.machine`'s virtual nodes on the nodes of `machine`. Mappings
@@ -183,9 +204,9 @@ pub fn survey<S: AccessSource>(
 ) -> Result<Vec<Choice>, S::Error> {
     let policies = mappings.len() + moving.len();
     let on = vec![placements[0].clone(); policies];
-    let run = run::SimulationRun::new(context, mappings, moving, Some((machine, &on)), parameters);
+    let run = run::SimulationRun::new(context, mappings, moving.into(), Some((machine, &on)), parameters);
     let mut survey = choice::Survey::new(context, machine, placements, policies);
-    let run = played(context, run, accesses, parameters, &mut |slice, run| {
+    let run = played(run, accesses, parameters, &mut |slice, run| {
         survey.add(slice, run);
     })?;
     Ok(survey.finish(&run))
@@ -209,9 +230,9 @@ pub fn program_phases<S: AccessSource>(
     accesses: &S,
     parameters: &Parameters,
 ) -> Result<ProgramPhases, S::Error> {
-    let run = run::SimulationRun::new(context, mappings, moving, Some((machine, on)), parameters);
+    let run = run::SimulationRun::new(context, mappings, moving.into(), Some((machine, on)), parameters);
     let mut recorder = program_phases::CourseBuilder::new(context, steps);
-    let run = played(context, run, accesses, parameters, &mut |slice, run| {
+    let run = played(run, accesses, parameters, &mut |slice, run| {
         recorder.add(slice, run);
     })?;
     Ok(recorder.finish(&run))
@@ -219,13 +240,12 @@ pub fn program_phases<S: AccessSource>(
 
 /// Streams the accesses through a run. `also` is called with each slice before it is added.
 fn played<'a, S: AccessSource>(
-    context: &Context<'a>,
     mut run: run::SimulationRun<'a>,
     accesses: &S,
     parameters: &Parameters,
     also: &mut dyn FnMut(&tally::SliceTally<'_>, &run::SimulationRun<'a>),
 ) -> Result<run::SimulationRun<'a>, S::Error> {
-    let mut tally = tally::Tally::new(context, &run.starts(), run.moves(), parameters);
+    let mut tally = run.tally(parameters);
     let mut add = |slice: &tally::SliceTally<'_>| {
         also(slice, &run);
         run.add(slice)

@@ -122,7 +122,7 @@ pub(crate) struct MoveCost {
 }
 
 impl MoveCost {
-    fn new(nodes: usize) -> Self {
+    pub fn new(nodes: usize) -> Self {
         Self {
             bytes: vec![0.0; nodes * nodes],
             messages: 0.0,
@@ -140,7 +140,18 @@ impl MoveCost {
         moved.map(pair).sum::<f64>() + self.messages * resources.remote_ns()
     }
 
-    fn absorb(&mut self, other: &Self) {
+    /// Adds bytes that are copied from one node to another.
+    pub fn add(&mut self, from: usize, to: usize, bytes: f64) {
+        let nodes = self.bytes.len().isqrt();
+        self.bytes[from * nodes + to] += bytes;
+    }
+
+    /// Sets the time of 10⁹ bytes in addition to that of the copy, seconds.
+    pub fn set_seconds_per_gb(&mut self, seconds: f64) {
+        self.seconds_per_gb = seconds;
+    }
+
+    pub fn absorb(&mut self, other: &Self) {
         self.bytes.iter_mut().zip(&other.bytes).for_each(|(a, b)| *a += b);
         self.messages += other.messages;
         self.seconds_per_gb = other.seconds_per_gb;
@@ -268,7 +279,7 @@ impl MovingPolicy {
         now.seconds_per_gb = world.seconds_per_gb;
         for m in moves {
             let (from, to) = (m.from.index(), m.to.index());
-            now.bytes[from * nodes + to] += bytes;
+            now.add(from, to, bytes);
             for resource in world.resources.copy(from, to) {
                 sums.bytes[resource as usize] += bytes;
             }
@@ -372,7 +383,8 @@ impl Observed for View<'_> {
     }
 
     fn home(&self, index: usize) -> NodeId {
-        NodeId(self.world.placed.home(self.policy, self.index(index)) as u32)
+        let home = self.world.placed.home(self.policy, self.index(index));
+        NodeId(home.expect("policies that move pages make no copies") as u32)
     }
 
     fn counts(&self, index: usize, counts: &mut [u64]) {

@@ -1,6 +1,7 @@
 //! The results of a simulation.
 
 use crate::calibration::Calibration;
+use crate::copying::Copied;
 use crate::moving::Moved;
 use crate::regions::RegionCost;
 use crate::share::SliceShare;
@@ -114,6 +115,8 @@ pub struct Prediction {
     pub slices: Vec<SliceShare>,
     /// The moves of a policy that moves pages.
     pub moved: Option<Moved>,
+    /// The copies of a policy that makes copies.
+    pub copied: Option<Copied>,
 }
 
 /// Expected local fractions in other runs, where threads may take other parts.

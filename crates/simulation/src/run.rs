@@ -3,22 +3,23 @@
 use crate::assumed_bandwidth::{has_assumed_bandwidth, with_assumed_bandwidth};
 use crate::calibration::{Basis, Calibration};
 use crate::concurrency;
+use crate::copying::{Copied, CopyingPolicy};
 use crate::counts::Memory;
-use crate::moving::{self, MoveCost, Moved, Moving, MovingPolicy, StepContext};
+use crate::moving::{self, MoveCost, Moved, MovingPolicy, StepContext};
 use crate::phase::Load;
 use crate::prediction::{ControllerUse, LinkUse, Mapped, OtherRuns, Prediction, ScenarioCost, Simulation};
 use crate::regions::{self};
 use crate::resources::Resources;
 use crate::share::SliceShare;
 use crate::sums::Sums;
-use crate::tally::{Moves, SliceTally, slots};
-use crate::{Parameters, Range, Scenario};
+use crate::tally::{Moves, SliceTally, Tally, slots};
+use crate::{Changing, Parameters, Range, Scenario};
 use nodewise_analysis::{
     Measured, Metrics, PageView, Roles, access_matrix, balance, left_to_first_touch, measure,
 };
 use nodewise_machine::{Machine, NodeId};
 use nodewise_placement::{Context, Mapping};
-use nodewise_profile::{ObjectId, Profile};
+use nodewise_profile::{ObjectId, Profile, SliceId};
 use rayon::prelude::*;
 use std::sync::Arc;
 
@@ -45,6 +46,8 @@ pub(crate) struct SimulationRun<'a> {
     /// Whether maps can place each page; empty unless pages move.
     mappable: Vec<bool>,
     tracks: Vec<MovingPolicy>,
+    /// Policies that make copies, after those.
+    copying: Vec<CopyingPolicy>,
     memories: Vec<Memory>,
     /// Which thread took which part in other runs, if any were recorded.
     roles: Option<Roles>,
@@ -54,7 +57,7 @@ impl<'a> SimulationRun<'a> {
     pub fn new(
         context: &Context<'a>,
         mappings: &'a [Mapping],
-        moving: Vec<Moving>,
+        Changing { moving, copies }: Changing,
         on: Option<(&'a Machine, &'a [Vec<NodeId>])>,
         parameters: &Parameters,
     ) -> Self {
@@ -68,7 +71,11 @@ impl<'a> SimulationRun<'a> {
         let one_at_a_time = scenarios.len();
         scenarios.extend(parameters.jointly(calibration.recording_cost, timed, assumed));
         let (memories, tracks) = moving::tracks(context, mappings, moving);
-        let policies = mappings.len() + tracks.len();
+        let copying = copies
+            .into_iter()
+            .map(|c| CopyingPolicy::new(context, mappings, c));
+        let copying: Vec<CopyingPolicy> = copying.collect();
+        let policies = mappings.len() + tracks.len() + copying.len();
         let resources_at = |factor: f64| -> Vec<Arc<Resources>> {
             let scaled = |machine| with_assumed_bandwidth(machine, factor);
             match on {
@@ -98,7 +105,7 @@ impl<'a> SimulationRun<'a> {
             .map(|factor| (factor, resources_at(factor)))
             .collect();
         let sums = Sums::new(scenarios.len(), &resources[0]);
-        let mappable = match tracks.is_empty() {
+        let mappable = match tracks.is_empty() && copying.is_empty() {
             true => Vec::new(),
             false => {
                 let objects = context.histogram.objects.iter();
@@ -120,15 +127,43 @@ impl<'a> SimulationRun<'a> {
             scaled,
             mappable,
             tracks,
+            copying,
             memories,
             roles: Roles::of(context.profile),
         }
     }
 
-    /// The initial mapping of each policy: fixed mappings first, then policies that move pages.
-    pub fn starts(&self) -> Vec<&'a Mapping> {
-        let moving = self.tracks.iter().map(|t| &self.mappings[t.start]);
-        self.mappings.iter().chain(moving).collect()
+    /// Follows accesses from its first slice on: the state before it, with the copies that are made before it.
+    pub fn tally(&mut self, parameters: &Parameters) -> Tally<'a> {
+        let nearest: Vec<Option<Vec<NodeId>>> = match self.copying.is_empty() {
+            true => Vec::new(),
+            false => {
+                let others = self.mappings.len() + self.tracks.len();
+                let nearest = self.copying.iter().map(|c| Some(c.copies.nearest.clone()));
+                std::iter::repeat_n(None, others).chain(nearest).collect()
+            }
+        };
+        let nearest: Vec<Option<&[NodeId]>> = nearest.iter().map(Option::as_deref).collect();
+        let mut tally = Tally::new(
+            &self.context,
+            &self.starts(),
+            &nearest,
+            self.follows(),
+            parameters,
+        );
+        tally.begin(self.copy(None, tally.copied()));
+        tally
+    }
+
+    /// The initial mapping of each policy: fixed mappings first, then policies that move pages, then those that make
+    /// copies.
+    fn starts(&self) -> Vec<&'a Mapping> {
+        let moving = self.tracks.iter().map(|t| t.start);
+        let starts = moving.chain(self.copying.iter().map(|c| c.start));
+        self.mappings
+            .iter()
+            .chain(starts.map(|s| &self.mappings[s]))
+            .collect()
     }
 
     /// The inputs of the time model in the typical scenario.
@@ -139,22 +174,25 @@ impl<'a> SimulationRun<'a> {
     /// The names of the policies, in order.
     pub fn policies(&self) -> Vec<String> {
         let moving = self.tracks.iter().map(|t| t.policy.clone());
+        let copying = self.copying.iter().map(|c| c.copies.policy.clone());
         self.mappings
             .iter()
             .map(|m| m.policy.clone())
             .chain(moving)
+            .chain(copying)
             .collect()
     }
 
-    /// The cost of a policy's moves so far, if it makes any.
+    /// The cost of a policy's moves or copies so far, if it makes any.
     pub fn paid(&self, policy: usize) -> Option<&MoveCost> {
         let track = policy.checked_sub(self.mappings.len())?;
-        self.tracks.get(track).map(|t| &t.paid)
+        let tracks = self.tracks.iter().map(|t| &t.paid);
+        tracks.chain(self.copying.iter().map(|c| &c.paid)).nth(track)
     }
 
-    /// Whether any policy moves pages.
-    pub fn moves(&self) -> bool {
-        !self.tracks.is_empty()
+    /// Whether the homes of pages change under any policy.
+    fn follows(&self) -> bool {
+        !self.tracks.is_empty() || !self.copying.is_empty()
     }
 
     /// Adds the phases of one slice. Returns the moves before the next one.
@@ -208,11 +246,26 @@ impl<'a> SimulationRun<'a> {
         self.moved(slice)
     }
 
-    /// The moves at the end of a slice, under each policy that moves pages.
+    /// The pages that are copied after a slice, or before the first, under each policy that makes copies. `copied`: the
+    /// node that stands for copies.
+    fn copy(&mut self, after: Option<SliceId>, copied: NodeId) -> Vec<Moves> {
+        let first = self.mappings.len() + self.tracks.len();
+        let seconds_per_gb = self.parameters.seconds_per_gb;
+        let step = |(i, policy): (usize, &mut CopyingPolicy)| {
+            let homes = &self.mappings[policy.start].nodes;
+            let (resources, sums) = (&self.resources[first + i], &mut self.sums[first + i]);
+            let pages = policy.step(after, homes, resources, seconds_per_gb, sums);
+            (first + i, pages.into_iter().map(|page| (page, copied)).collect())
+        };
+        self.copying.iter_mut().enumerate().map(step).collect()
+    }
+
+    /// The moves at the end of a slice, under each policy that moves pages or copies them.
     fn moved(&mut self, slice: &SliceTally<'_>) -> Vec<Moves> {
         let Some(counts) = slice.counts else {
             return Vec::new();
         };
+        let copied = self.copy(Some(slice.slice), slice.placed.copied());
         let complete: Vec<bool> = self.memories.iter_mut().map(|m| m.add(counts)).collect();
         let mut halved = vec![false; self.memories.len()];
         let first = self.mappings.len();
@@ -243,7 +296,8 @@ impl<'a> SimulationRun<'a> {
         };
         let moving = tracks.par_iter_mut().zip(&mut sums[first..]).enumerate();
         let due = moving.filter(|(_, (track, _))| complete[track.memory]);
-        let moves = due.map(step).filter(|m| !m.1.is_empty()).collect();
+        let mut moves: Vec<Moves> = due.map(step).filter(|m| !m.1.is_empty()).collect();
+        moves.extend(copied);
         // Policies that share a memory halve it at the same time.
         for track in tracks {
             halved[track.memory] |= track.halve();
@@ -301,6 +355,7 @@ impl<'a> SimulationRun<'a> {
             regions: regions::costs(&sums.regions, self.context.profile),
             slices: sums.slices.clone(),
             moved: placed.moved,
+            copied: placed.copied,
         }
     }
 
@@ -338,9 +393,22 @@ impl<'a> SimulationRun<'a> {
                 page_balance: metrics.page_balance(),
                 mapped: self.mapped(mapping),
                 moved: None,
+                copied: None,
             };
         }
-        let (sums, track) = (&self.sums[policy], &self.tracks[policy - self.mappings.len()]);
+        let sums = &self.sums[policy];
+        let after = policy - self.mappings.len();
+        let (pages_at, moved, copied) = match self.tracks.get(after) {
+            Some(track) => (&track.pages_at, Some(track.moved()), None),
+            None => {
+                let copying = &self.copying[after - self.tracks.len()];
+                (
+                    &copying.pages_at,
+                    None,
+                    Some(copying.copied(self.once_filled(policy, copying.ns))),
+                )
+            }
+        };
         let whole = SliceShare {
             slice: Default::default(),
             accesses: sums.all.accesses(),
@@ -348,15 +416,32 @@ impl<'a> SimulationRun<'a> {
             migrations: 0,
         };
         PageLocations {
-            policy: track.policy.clone(),
+            policy: self.policies().swap_remove(policy),
             local_fraction: whole.local_fraction(),
             access_balance: sums.all.access_balance(),
-            page_balance: balance(&track.pages_at),
+            page_balance: balance(pages_at),
             mapped: Mapped {
                 accesses: sums.mapped.by_reader(),
             },
-            moved: Some(track.moved()),
+            moved,
+            copied,
         }
+    }
+
+    /// The speed-up of a policy without the time of its copies.
+    fn once_filled(&self, policy: usize, copying_ns: f64) -> Range {
+        let (sums, baseline) = (&self.sums[policy].ns, &self.sums[0].ns);
+        let without = |s: usize| sums[s] - copying_ns;
+        let ratio = |s: usize| {
+            if without(s) > 0.0 {
+                baseline[s] / without(s)
+            } else {
+                1.0
+            }
+        };
+        self.widened(Range::spanning(
+            &(0..self.one_at_a_time).map(ratio).collect::<Vec<_>>(),
+        ))
     }
 
     /// Widens a speed-up by the model's own error: each end moves away from the typical ratio by a share of it, never
@@ -457,4 +542,5 @@ struct PageLocations {
     page_balance: f64,
     mapped: Mapped,
     moved: Option<Moved>,
+    copied: Option<Copied>,
 }

@@ -54,6 +54,13 @@ impl Matrix {
         row.iter_mut().zip(counts).for_each(|(sum, c)| *sum += c);
     }
 
+    /// Adds accesses to a page with copies, each read from the node that `nearest` says for its reader.
+    pub fn add_copied(&mut self, nearest: &[u16], counts: &[u64]) {
+        for (reader, (holder, count)) in nearest.iter().zip(counts).enumerate() {
+            self.cells[usize::from(*holder) * self.nodes + reader] += count;
+        }
+    }
+
     pub fn absorb(&mut self, other: &Self) {
         self.cells
             .iter_mut()

@@ -2,12 +2,12 @@
 
 use crate::run::SimulationRun;
 use crate::tally::Tally;
-use crate::{Moving, Parameters, Simulation};
+use crate::{Changing, Parameters, Simulation};
 use nodewise_analysis::Visitor;
 use nodewise_placement::{Context, Mapping};
 use nodewise_profile::Access;
 
-/// Predicts mappings, and policies that move pages, from the rows that it visits.
+/// Predicts mappings, and policies that move or copy pages, from the rows that it visits.
 pub struct SimulationVisitor<'a> {
     run: SimulationRun<'a>,
     tally: Tally<'a>,
@@ -22,11 +22,11 @@ impl<'a> SimulationVisitor<'a> {
     pub fn new(
         context: &Context<'a>,
         mappings: &'a [Mapping],
-        moving: Vec<Moving>,
+        changing: impl Into<Changing>,
         parameters: &Parameters,
     ) -> Self {
-        let run = SimulationRun::new(context, mappings, moving, None, parameters);
-        let tally = Tally::new(context, &run.starts(), run.moves(), parameters);
+        let mut run = SimulationRun::new(context, mappings, changing.into(), None, parameters);
+        let tally = run.tally(parameters);
         Self { run, tally }
     }
 

@@ -50,7 +50,10 @@ impl Sums {
         let mut rest = arrays.clone();
         for page in counts.pages() {
             let part = if mappable[page] { &mut arrays } else { &mut rest };
-            part.add(slice.placed.home(policy, page), counts.of(page));
+            match slice.placed.home(policy, page) {
+                Some(home) => part.add(home, counts.of(page)),
+                None => part.add_copied(slice.placed.nearest(policy), counts.of(page)),
+            }
         }
         self.mapped.absorb(&arrays);
         rest.absorb(&arrays);

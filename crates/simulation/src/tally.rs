@@ -43,7 +43,10 @@ pub(crate) struct Tally<'a> {
     regions: Vec<RegionId>,
     /// Index at which the last row was found; rows ascend, so the next one is near.
     cursor: usize,
+    /// Scratch space for counts of a row's pages.
     counts: Vec<u64>,
+    /// Cells of a CPU, `[policy][node]`.
+    cells: usize,
     /// Accesses by page and node, if mappings may change.
     accesses: Option<Counts>,
     /// Node of each slot.
@@ -72,14 +75,23 @@ pub(crate) fn slots(context: &Context<'_>) -> (Vec<u32>, Vec<usize>) {
 }
 
 impl<'a> Tally<'a> {
-    /// With `follow`, slices contain accesses by page and node.
-    pub fn new(context: &Context<'a>, mappings: &[&Mapping], follow: bool, parameters: &Parameters) -> Self {
+    /// With `follow`, slices contain accesses by page and node. `copies`: as for [`Placed::new`].
+    pub fn new(
+        context: &Context<'a>,
+        mappings: &[&Mapping],
+        copies: &[Option<&[NodeId]>],
+        follow: bool,
+        parameters: &Parameters,
+    ) -> Self {
         let node_count = context.machine.node_count();
         let (slots, nodes) = slots(context);
+        let placed = Placed::new(mappings, context.histogram.len(), node_count, copies);
         Self {
             pages: &context.histogram.pages,
             shift: context.histogram.shift,
-            placed: Placed::new(mappings, context.histogram.len(), node_count),
+            counts: vec![0; placed.scratch()],
+            cells: mappings.len() * node_count,
+            placed,
             slots,
             slice: None,
             last_ran: vec![None; context.affinity.cpus.len()],
@@ -88,11 +100,22 @@ impl<'a> Tally<'a> {
             phases: Vec::new(),
             regions: Vec::new(),
             cursor: 0,
-            counts: vec![0; mappings.len() * node_count],
             accesses: follow.then(|| Counts::new(context.histogram.len(), node_count)),
             nodes,
             traffic: parameters.traffic,
             counted: parameters.counted,
+        }
+    }
+
+    /// The node that stands for copies in moves.
+    pub fn copied(&self) -> NodeId {
+        self.placed.copied()
+    }
+
+    /// Moves pages before the next slice.
+    pub fn begin(&mut self, moves: Vec<Moves>) {
+        for (policy, pages) in moves {
+            self.placed.apply(policy, &pages);
         }
     }
 
@@ -121,9 +144,7 @@ impl<'a> Tally<'a> {
                 counts: self.accesses.as_ref(),
                 placed: &self.placed,
             });
-            for (policy, pages) in moves {
-                self.placed.apply(policy, &pages);
-            }
+            self.begin(moves);
         }
         self.accesses.iter_mut().for_each(Counts::clear);
         (self.slice, self.cursor, self.alive) = (None, 0, 0);
@@ -147,7 +168,7 @@ impl<'a> Tally<'a> {
         }
         let phase = self.phases[index].get_or_insert_with(|| {
             self.regions.push(row.region);
-            Phase::new(row.region, self.counts.len())
+            Phase::new(row.region, self.cells)
         });
         phase.lines += row.lines * u64::from(row.len);
         let cells = phase.add(slot, row.total());
@@ -181,7 +202,14 @@ impl<'a> Tally<'a> {
                     Traffic::Accesses => 0,
                 },
             };
-            run.parts(|pages, weight| self.placed.add(pages, weight, add, cells, &mut self.counts));
+            let reader = self.nodes[slot as usize];
+            run.parts(|pages, weight| {
+                let add = Cell {
+                    lines: add.lines * weight,
+                    dirty: add.dirty * weight,
+                };
+                self.placed.add(pages, reader, add, cells, &mut self.counts);
+            });
         }
     }
 }

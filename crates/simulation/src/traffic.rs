@@ -9,6 +9,15 @@ pub(crate) struct Cell {
     pub dirty: u64,
 }
 
+impl Cell {
+    /// Adds the lines of each of `pages` pages.
+    #[inline]
+    pub fn add(&mut self, each: Self, pages: u64) {
+        self.lines += each.lines * pages;
+        self.dirty += each.dirty * pages;
+    }
+}
+
 /// One region of one slice.
 #[derive(Clone, Debug)]
 pub(crate) struct Phase {

@@ -15,7 +15,8 @@ use std::sync::Arc;
 pub struct Arguments {
     #[command(flatten)]
     selection: selection::Arguments,
-    /// Policies to compare with first-touch, separated by commas; one `balance:P` shows the moves it would make
+    /// Policies to compare with first-touch, separated by commas; one `balance:P` shows the moves it would make,
+    /// `mirror[:OBJECTS][@NODES]` what copies of what is only read would gain
     #[arg(long, value_name = "P,…", default_value = "all")]
     policy: String,
     #[command(flatten)]

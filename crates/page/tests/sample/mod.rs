@@ -103,6 +103,7 @@ impl Sample {
             mappings: &mappings,
             simulation: &simulation,
             moving: None,
+            copies: &[],
             advice: &advice,
             timeline: &timeline,
         });

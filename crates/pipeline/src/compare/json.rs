@@ -84,6 +84,8 @@ struct Policy<'a> {
     slices: Vec<Slice>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     moves: Vec<Move>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    copies: Option<nodewise_report::Copied>,
 }
 
 /// Cost with one uncertain quantity at an end of its range, and the others at their typical values.
@@ -291,5 +293,6 @@ fn policy<'a>(p: &'a Prediction, all: &[Scenario]) -> Policy<'a> {
         held_back: moved.held_back,
         slices: slices.collect(),
         moves: moves.collect(),
+        copies: p.copied.as_ref().map(Into::into),
     }
 }

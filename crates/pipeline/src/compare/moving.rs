@@ -1,8 +1,10 @@
-//! Policies that move pages while the program runs: `balance:P`, and `replay`, which repeats the recorded moves.
+//! Policies under which the homes of pages change while the program runs: `balance:P`, `replay`, which repeats the recorded
+//! moves, and `mirror`, which copies what is only read.
 
 use crate::Selected;
 use anyhow::bail;
 use nodewise_control::Settings;
+use nodewise_placement::is_mirror;
 use nodewise_placement::migration::{BALANCE, MIGRATION_POLICIES, migration_policy};
 use nodewise_simulation::{Moving, Parameters, migration_seconds_per_gb};
 
@@ -25,25 +27,43 @@ pub struct Limits {
     pub minimum_samples: u32,
 }
 
-/// A list of policies, divided into page policies and policies that move pages.
+/// A list of policies, divided into page policies, policies that move pages, and policies that copy objects.
 #[derive(Default)]
 pub struct Split {
     /// Comma-separated page policies; empty if there are none.
     pub pages: String,
     /// `balance:P` and `replay`, as written, once each.
     pub moving: Vec<String>,
+    /// `mirror…`, as written, once each.
+    pub copies: Vec<String>,
 }
 
-/// Divides a list into page policies and policies that move pages; `balance:all` stands for all of the latter.
+impl Split {
+    /// Refuses policies that copy objects, where `what` is asked for.
+    pub fn without_copies(self, what: &str) -> anyhow::Result<Self> {
+        match self.copies.first() {
+            None => Ok(self),
+            Some(policy) => bail!("{policy}: copies are not predicted with {what}"),
+        }
+    }
+}
+
+/// Divides a list into the kinds of policies; `balance:all` stands for all that move pages and have a name.
 pub fn split(list: &str) -> Split {
-    let (moving, pages): (Vec<&str>, Vec<&str>) = list
+    let (moving, others): (Vec<&str>, Vec<&str>) = list
         .split(',')
         .map(str::trim)
         .partition(|p| *p == "replay" || p.starts_with(BALANCE));
+    let (copies, pages): (Vec<&str>, Vec<&str>) = others.into_iter().partition(|p| is_mirror(p));
     let mut split = Split {
         pages: pages.join(","),
-        moving: Vec::new(),
+        ..Split::default()
     };
+    for text in copies.into_iter().map(str::to_owned) {
+        if !split.copies.contains(&text) {
+            split.copies.push(text);
+        }
+    }
     for text in moving {
         let texts = match text.strip_prefix(BALANCE) {
             Some("all") => MIGRATION_POLICIES
@@ -118,9 +138,11 @@ mod tests {
 
     #[test]
     fn a_list_keeps_its_order_and_each_policy_once() {
-        let found = split("first-touch, balance:out-u,locality,replay,balance:out-u");
+        let found =
+            split("first-touch, balance:out-u,mirror:a,locality,replay,balance:out-u,mirror@0,mirror:a");
         assert_eq!(found.pages, "first-touch,locality");
         assert_eq!(found.moving, ["balance:out-u", "replay"]);
+        assert_eq!(found.copies, ["mirror:a", "mirror@0"]);
     }
 
     #[test]

@@ -100,7 +100,9 @@ fn page_policy(list: &str) -> anyhow::Result<String> {
         return Ok(DYNAMIC.to_owned());
     }
     match split(list) {
-        moving::Split { pages, moving } if pages.is_empty() && moving.len() == 1 && moving[0] != "replay" => {
+        moving::Split { pages, moving, .. }
+            if pages.is_empty() && moving.len() == 1 && moving[0] != "replay" =>
+        {
             Ok(moving[0].clone())
         }
         _ => bail!("--move-threads takes one policy that moves pages: --policy {DYNAMIC}"),

@@ -19,6 +19,7 @@ pub fn write(machine: &Machine, simulation: &Simulation, node_choices: &str) -> 
     out += &table("lrrrrrrrl", std::iter::once(header()).chain(rows));
     out.push('\n');
     out += &moves(simulation);
+    out += &copies(simulation);
     out += node_choices;
     if !simulation.is_memory_bound() {
         let share = percent(simulation.baseline().memory_share.typical);
@@ -106,6 +107,19 @@ fn moves(simulation: &Simulation) -> String {
     ];
     let header = header.map(str::to_owned).into();
     table("lrrrrrrr", std::iter::once(header).chain(rows)) + "\n"
+}
+
+/// What policies copy, in the same order; empty if none does.
+fn copies(simulation: &Simulation) -> String {
+    let line = |p: &Prediction| {
+        let copied = p.copied.as_ref()?;
+        Some(nodewise_report::Copied::from(copied).sentence + "\n")
+    };
+    let lines: Vec<String> = simulation.ranked().into_iter().filter_map(line).collect();
+    match lines.is_empty() {
+        true => String::new(),
+        false => lines.concat() + "\n",
+    }
 }
 
 /// Formats a number to three significant digits.

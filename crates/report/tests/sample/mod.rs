@@ -296,6 +296,7 @@ fn of(profile: &Profile, accesses: &InMemory) -> Report {
         mappings: &mappings,
         simulation: &simulation,
         moving: None,
+        copies: &[],
         advice: &advice,
         timeline: &timeline,
     })

@@ -67,7 +67,7 @@ impl Timeline {
         let calibration = Calibration::new(context.profile, context.histogram, parameters);
         let typical = parameters.typical(calibration.recording_cost);
         let mut reading = Reading::new(context, seconds / period_s, parameters.traffic);
-        let mut tally = Tally::new(context, &[start], false, parameters);
+        let mut tally = Tally::new(context, &[start], &[], false, parameters);
         let mut limits = Limits::default();
         let mut emit = |slice: &SliceTally<'_>| {
             limits.add(slice, context.profile, &calibration, &typical);

@@ -45,7 +45,7 @@ function rows(report: Report): Row[] {
     p.page_balance,
     p.migrations,
   ];
-  return [head, ...report.policies.map(line)];
+  return [head, ...[...report.policies, ...report.copies].map(line)];
 }
 
 /** The verdict on a policy; empty if the verdict is uncertain. */
@@ -65,10 +65,18 @@ function Marks({ policy, report, shown }: { policy: Policy; report: Report; show
   );
 }
 
-function Line({ i, report, most, chosen }: { i: number; report: Report; most: number; chosen: string }) {
-  const policy = report.policies[i]!;
+interface LineProps {
+  list: "policies" | "copies";
+  i: number;
+  report: Report;
+  most: number;
+  chosen: string;
+}
+
+function Line({ list, i, report, most, chosen }: LineProps) {
+  const policy = report[list][i]!;
   const value = (key: string, as: "percent" | "seconds" | "ratio" | "whole") => (
-    <Value pointer={`/policies/${i}/${key}`} of={report} as={as} />
+    <Value pointer={`/${list}/${i}/${key}`} of={report} as={as} />
   );
   const best = recommendation(policy, report) !== "";
   return (
@@ -78,7 +86,7 @@ function Line({ i, report, most, chosen }: { i: number; report: Report; most: nu
           type="button"
           class="link"
           aria-pressed={policy.policy === chosen}
-          disabled={policy.policy === FIRST_TOUCH}
+          disabled={policy.policy === FIRST_TOUCH || list === "copies"}
           onClick={() => update({ policy: policy.policy })}
         >
           <code>{policy.policy}</code>
@@ -108,7 +116,7 @@ function Line({ i, report, most, chosen }: { i: number; report: Report; most: nu
         <Bar share={policy.local_fraction} range={policy.local_range} />
       </td>
       <td class="n">
-        <Local of={report} pointer={`/policies/${i}`} />
+        <Local of={report} pointer={`/${list}/${i}`} />
       </td>
       {policy.access_balance !== null && <td class="n">{value("access_balance", "percent")}</td>}
       <td class="n">{value("page_balance", "percent")}</td>
@@ -121,7 +129,7 @@ export function Policies({ report, state }: { report: Report; state: State }) {
   if (report.policies.length === 0) return null;
   const timed = report.policies.some((p) => p.seconds !== null);
   const loads = report.policies.some((p) => p.access_balance !== null);
-  const most = Math.max(...report.policies.map((p) => p.seconds_range?.[1] ?? 0));
+  const most = Math.max(...[...report.policies, ...report.copies].map((p) => p.seconds_range?.[1] ?? 0));
   const chosen = chosenPolicy(report, state);
   return (
     <Figure
@@ -163,11 +171,19 @@ export function Policies({ report, state }: { report: Report; state: State }) {
           </thead>
           <tbody>
             {report.policies.map((p, i) => (
-              <Line key={p.policy} {...{ i, report, most, chosen }} />
+              <Line key={p.policy} list="policies" {...{ i, report, most, chosen }} />
+            ))}
+            {report.copies.map((p, i) => (
+              <Line key={p.policy} list="copies" {...{ i, report, most, chosen }} />
             ))}
           </tbody>
         </table>
       </div>
+      {report.copies.map((p) => (
+        <p key={p.policy} class="muted">
+          {p.copies?.sentence}
+        </p>
+      ))}
     </Figure>
   );
 }

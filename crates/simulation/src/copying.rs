@@ -1,0 +1,130 @@
+//! Policies that copy what is only read: until an object is copied its pages are where a mapping has them, then each CPU
+//! reads the nearest copy.
+
+use crate::Range;
+use crate::moving::MoveCost;
+use crate::resources::Resources;
+use crate::sums::Sums;
+use nodewise_machine::NodeId;
+use nodewise_placement::{Context, Copies, Mapping, Mirrored};
+use nodewise_profile::SliceId;
+use std::collections::BTreeMap;
+
+/// The copies that a policy made.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Copied {
+    /// What was copied, to which nodes, and when.
+    pub copies: Copies,
+    /// Time of copying, seconds; part of the predicted time, and the same in every scenario.
+    pub seconds: f64,
+    /// The baseline's time divided by this one's without copying: what is gained while a longer run goes on.
+    pub speedup_once_filled: Range,
+}
+
+impl Copied {
+    /// How long the baseline must run on such work until the time of copying is won back, seconds; `None` if never.
+    #[must_use]
+    pub fn break_even_seconds(&self) -> Option<f64> {
+        let saved = 1.0 - 1.0 / self.speedup_once_filled.typical;
+        (saved > 0.0).then(|| self.seconds / saved)
+    }
+}
+
+/// An object to copy, with its pages.
+struct Pages {
+    of: Mirrored,
+    /// Indices in the histogram, ascending.
+    pages: Vec<u32>,
+}
+
+/// Simulation state of one policy.
+pub(crate) struct CopyingPolicy {
+    pub copies: Copies,
+    /// Index of the mapping that it starts from.
+    pub start: usize,
+    objects: Vec<Pages>,
+    /// Pages on each node, copies included.
+    pub pages_at: Vec<u64>,
+    pub paid: MoveCost,
+    /// Time of copying so far, nanoseconds.
+    pub ns: f64,
+}
+
+impl CopyingPolicy {
+    /// A policy that starts from the first mapping.
+    pub fn new(context: &Context<'_>, mappings: &[Mapping], copies: Copies) -> Self {
+        let mut pages: BTreeMap<_, Vec<u32>> =
+            copies.objects.iter().map(|o| (o.object, Vec::new())).collect();
+        for (index, object) in context.histogram.objects.iter().enumerate() {
+            if let Some(pages) = pages.get_mut(object) {
+                pages.push(index as u32);
+            }
+        }
+        let objects = copies.objects.iter().map(|of| Pages {
+            of: of.clone(),
+            pages: pages.remove(&of.object).unwrap_or_default(),
+        });
+        let nodes = context.machine.node_count();
+        let mut pages_at = vec![0; nodes];
+        for node in &mappings[0].nodes {
+            pages_at[node.index()] += 1;
+        }
+        Self {
+            objects: objects.collect(),
+            copies,
+            start: 0,
+            pages_at,
+            paid: MoveCost::new(nodes),
+            ns: 0.0,
+        }
+    }
+
+    /// Copies the objects that were last written in this slice, or that never are; charges the time. Returns their
+    /// pages, ascending. `homes`: where the pages are until then.
+    ///
+    /// The time is that of moving as many bytes, by one thread: each page of a copy is allocated and filled once.
+    pub fn step(
+        &mut self,
+        after: Option<SliceId>,
+        homes: &[NodeId],
+        resources: &Resources,
+        seconds_per_gb: f64,
+        sums: &mut Sums,
+    ) -> Vec<u32> {
+        let mut now = MoveCost::new(resources.nodes);
+        let mut all = Vec::new();
+        for Pages { of, pages } in self.objects.iter().filter(|p| p.of.after == after) {
+            // Pages that are never accessed are copied, too, from where the others are.
+            let bytes = of.bytes as f64 / pages.len().max(1) as f64;
+            for page in pages {
+                let from = homes[*page as usize].index();
+                for holder in &self.copies.holders {
+                    now.add(from, holder.index(), bytes);
+                    for resource in resources.copy(from, holder.index()) {
+                        sums.bytes[resource as usize] += bytes;
+                    }
+                }
+            }
+            for holder in &self.copies.holders {
+                self.pages_at[holder.index()] += pages.len() as u64;
+            }
+            all.extend_from_slice(pages);
+        }
+        now.set_seconds_per_gb(seconds_per_gb);
+        let ns = now.ns(resources);
+        self.paid.absorb(&now);
+        self.ns += ns;
+        sums.ns.iter_mut().for_each(|sum| *sum += ns);
+        all.sort_unstable();
+        all
+    }
+
+    /// What was copied, with the time that it took.
+    pub fn copied(&self, speedup_once_filled: Range) -> Copied {
+        Copied {
+            copies: self.copies.clone(),
+            seconds: self.ns * 1e-9,
+            speedup_once_filled,
+        }
+    }
+}
