@@ -39,6 +39,17 @@ def entries(size, identifier, old, new, text):
     return len(re.findall(rf"\b{words}\b", text))
 
 
+def unused():
+    """Entries of the CHANGELOG that no recorded change used: (id, size, old verdict, new verdict). Each would excuse a change."""
+    version, text = unreleased()
+    words = "|".join(r"\s+".join(word.split()) for word in verdict.WORDS)
+    sizes = {name: size for size, name in NAMES.items()}
+    found = re.findall(rf"\b([A-Z]\d+)\s+\((\w+)\):\s+({words})\s+→\s+({words})", text)
+    each = [(version, sizes[size], i, " ".join(old.split()), " ".join(new.split())) for i, size, old, new in found]
+    recorded = [row[:-1] for row in changes()]
+    return sorted({row[1:] for row in each if each.count(row) > recorded.count(row)})
+
+
 def changes():
     """Those that were recorded, as rows of HEADS."""
     file = verdict.RECORDED / "changes.csv"

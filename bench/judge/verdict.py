@@ -9,7 +9,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 # Of runs of full size, and of those that fit a nightly run.
 SIZES = ("full", "fast")
 RECORDED = ROOT / "bench/verdicts"
-HOLDS, FAILS, FLIPS, UNTESTED, UNABLE = "holds", "does not hold", "undecided", "untested", "cannot fail"
+WORDS = HOLDS, FAILS, FLIPS, UNTESTED, UNABLE = "holds", "does not hold", "undecided", "untested", "cannot fail"
 # What stands in for a policy: one that never moves, another one of the paper's, or an input without the property that is claimed.
 DEAD, RIVAL, INPUT = KINDS = ("dead policy", "rival", "without the property")
 OTHER = "another policy"  # whether it passes is shown, and turns no verdict

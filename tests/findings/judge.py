@@ -195,7 +195,9 @@ def changes():
         for said, excused in ((entry, False), (f"{entry}; again {entry}", True)):
             (root / "CHANGELOG.md").write_text(f"# Changelog\n\n## next, not yet released\n\n{said}\n\n## 0.1\n\n{entry}\n")
             check(ledger.said("fast", "D10", verdict.HOLDS, verdict.FAILS) == excused, "an entry is for one change")
+        check(ledger.unused() == [("fast", "D10", verdict.HOLDS, verdict.FAILS)], "an entry that no change used is seen")
         ledger.record("fast", set())
+        check(not ledger.unused(), "until one uses it")
         ledger.begin("fast", "ars")
         check((root / "fresh/fast/D10.json").exists(), "a part forgets its own rows alone")
         (root / "fresh/fast/D10.json").unlink()
@@ -225,6 +227,7 @@ def kept():
 def documents():
     """Before `changes` points the judge elsewhere."""
     check(page.PAGE.read_text(encoding="utf-8") == page.text(), "docs/findings.md is what the recorded verdicts make")
+    check(not ledger.unused(), f"each entry of CHANGELOG on a verdict is of a recorded change: not {ledger.unused()}")
     unknown = [f.name for size in verdict.SIZES for f in (verdict.RECORDED / size).glob("*.json") if f.stem not in CRITERIA]
     check(not unknown, f"each recorded verdict is a criterion's: not {', '.join(unknown)}")
     for size in verdict.SIZES:
@@ -234,6 +237,9 @@ def documents():
         for kind in (DEAD, RIVAL):
             few = [i for i, one in recorded.items() if not one.lacks.get(kind) and all(s.kind != kind for s in one.stand_ins)]
             check(not few, f"{size}: each row has a {kind}, or says why not: not {', '.join(few)}")
+        guessed = [i for i, one in recorded.items() if one.tests and one.reason.startswith("Tested") and all(t.instead or t.repeats < 5
+                   for t in one.tests if t.holds)]
+        check(not guessed, f"{size}: no reason is known by few recordings, or by what judges something else: not {', '.join(guessed)}")
         shut = [i for i, one in recorded.items() if not one.ranges and not one.closed]
         check(not shut, f"{size}: each row has a range, or says why nothing is left open: not {', '.join(shut)}")
 

@@ -84,6 +84,9 @@ pub struct Arguments {
     /// Give up after this time of running: 90s, 10m, 1h
     #[arg(long, value_name = "TIME", value_parser = crate::arguments::duration)]
     time_limit: Option<Duration>,
+    /// CPU time (user) of a run on a real machine, from which it is said what the job will take: 1.5s
+    #[arg(long, value_name = "TIME", value_parser = crate::arguments::cpu_time)]
+    plain_cpu: Option<Duration>,
     /// Report the counts of each slice of this length too: 1s, 500ms
     #[arg(long, value_name = "TIME", value_parser = crate::arguments::duration, conflicts_with = "no_counters")]
     slice: Option<Duration>,
@@ -165,7 +168,12 @@ fn run_experiment(arguments: &Arguments) -> anyhow::Result<Outcome> {
             return Ok(Outcome::Done);
         }
     }
-    let show = Show::new(arguments.json, &experiment.runs, setup(arguments));
+    let show = Show::new(
+        arguments.json,
+        &experiment.runs,
+        setup(arguments),
+        arguments.plain_cpu,
+    );
     let lab = prepare(&machine, &experiment, &setup(arguments))?;
     show.booting(&machine);
     let session = lab.run(&mut |event| show.event(event));

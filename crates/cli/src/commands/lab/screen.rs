@@ -22,12 +22,14 @@ pub struct Show {
     /// Whether the command's last line is incomplete: the spinner would erase it.
     open_line: Cell<bool>,
     setup: Setup,
+    /// CPU time of a run on a real machine, if the user knows it.
+    plain_cpu: Option<Duration>,
     /// When the first run began.
     begun: Cell<Option<Instant>>,
 }
 
 impl Show {
-    pub fn new(json: bool, runs: &[RunPlacement], setup: Setup) -> Self {
+    pub fn new(json: bool, runs: &[RunPlacement], setup: Setup, plain_cpu: Option<Duration>) -> Self {
         let bar = ProgressBar::new_spinner();
         bar.set_style(ProgressStyle::with_template("{spinner} {msg} {elapsed}").expect("a valid template"));
         let show = Self {
@@ -36,6 +38,7 @@ impl Show {
             runs: runs.iter().map(ToString::to_string).collect(),
             open_line: Cell::new(false),
             setup,
+            plain_cpu,
             begun: Cell::new(None),
         };
         show.progress("packing");
@@ -64,6 +67,7 @@ impl Show {
             self.runs.len(),
             (machine.machine.cpus().len(), host),
             &self.setup,
+            self.plain_cpu,
         ));
         self.progress("booting");
     }
@@ -126,8 +130,8 @@ impl Show {
 
 /// What the job will take, as far as it can be known before it runs. `cpus` is the number of virtual CPUs and that of
 /// host CPUs. At best, all virtual CPUs are at work, and those in excess of the host's share them; at worst the program
-/// is serial, and one virtual CPU emulates all of it.
-fn estimate(runs: usize, cpus: (usize, usize), setup: &Setup) -> String {
+/// is serial, and one virtual CPU emulates all of it. Without the CPU time of a run, it is a rate.
+fn estimate(runs: usize, cpus: (usize, usize), setup: &Setup, plain_cpu: Option<Duration>) -> String {
     let at_once = cpus.0.min(cpus.1).max(1) as f64;
     let counting = if setup.counters { COUNTING_SLOWDOWN } else { 1.0 };
     let limit = setup.time_limit.map_or_else(
@@ -142,12 +146,24 @@ fn estimate(runs: usize, cpus: (usize, usize), setup: &Setup) -> String {
     if runs == 0 {
         return format!("{emulated}: a few seconds to boot; {limit}");
     }
+    let (each, cpu) = match plain_cpu {
+        None => ("each second of CPU time on a real machine".to_owned(), 1.0),
+        Some(time) => {
+            let cpu = time.as_secs_f64();
+            (format!("{} of CPU time a run", seconds(cpu)), cpu)
+        }
+    };
+    let least = EMULATION_SLOWDOWN.0 * cpu * runs as f64 / at_once;
+    let most = EMULATION_SLOWDOWN.1 * cpu * counting * runs as f64;
+    let short = plain_cpu
+        .and(setup.time_limit)
+        .is_some_and(|limit| limit.as_secs_f64() < least);
     format!(
-        "{} on {emulated}: {} (parallel) to {} (serial) for each second of CPU time on a real machine, and a few seconds \
-         to boot; {limit}",
+        "{} on {emulated}: {} (parallel) to {} (serial) for {each}, and a few seconds to boot; {limit}{}",
         plural(runs, "run"),
-        seconds(EMULATION_SLOWDOWN.0 * runs as f64 / at_once),
-        seconds(EMULATION_SLOWDOWN.1 * counting * runs as f64),
+        seconds(least),
+        seconds(most),
+        if short { ", which is too short" } else { "" },
     )
 }
 
@@ -163,13 +179,13 @@ mod tests {
             counters,
             disk: None,
         };
-        let text = estimate(2, (8, 2), &setup(true, Some(90)));
+        let text = estimate(2, (8, 2), &setup(true, Some(90)), None);
         assert!(
             text.starts_with("2 runs on 8 virtual CPUs, emulated by 2 CPUs"),
             "{text}"
         );
         let times = |runs, cpus| {
-            let text = estimate(runs, cpus, &setup(false, None));
+            let text = estimate(runs, cpus, &setup(false, None), None);
             assert!(text.ends_with("no time limit (--time-limit)"), "{text}");
             text.split(": ")
                 .nth(1)
@@ -183,6 +199,17 @@ mod tests {
             |least: f64, most: f64| format!("{} (parallel) to {} (serial)", seconds(least), seconds(most));
         assert_eq!(times(1, (1, 16)), written(10.0, 50.0));
         assert_eq!(times(2, (8, 2)), written(10.0, 100.0));
-        assert!(!estimate(0, (8, 2), &setup(true, None)).contains("run"));
+        let known = |limit| {
+            estimate(
+                2,
+                (8, 2),
+                &setup(false, Some(limit)),
+                Some(Duration::from_secs(3)),
+            )
+        };
+        let job = format!("{} for {} of CPU time a run", written(30.0, 300.0), seconds(3.0));
+        assert!(known(90).contains(&job), "{}", known(90));
+        assert!(known(29).ends_with("too short") && !known(31).contains("too short"));
+        assert!(!estimate(0, (8, 2), &setup(true, None), None).contains("run"));
     }
 }
