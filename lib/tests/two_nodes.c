@@ -1,86 +1,11 @@
-/* A simulated machine of two nodes: the files that the library reads about the machine, and its system calls
- * for placement, are answered here, so that a chosen call can be made to fail. */
+/* On a simulated machine of two nodes chosen calls fail: no memory, no more mappings, full nodes. */
 #define _GNU_SOURCE
 #include "check.h"
 #include "nodewise.h"
+#include "simulated.h"
 
-#include <errno.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-
-enum { MODE_DEFAULT = 0, MODE_PREFERRED = 1 };
-
-static int mappings_left = -1, memory_left = -1; /* calls until ENOMEM; -1: no limit */
-static int defaults;                             /* calls that restored the kernel's default policy */
-static int others_node = -1;                     /* the node reported for all pages; -1: the one they were moved to */
-
-int __real_open(const char *path, int flags, ...);
-long __real_syscall(long number, ...);
-void *__real_calloc(size_t count, size_t size);
-
-static int file_of(const char *text) {
-    int file = memfd_create("made up", 0);
-    return write(file, text, strlen(text)) < 0 || lseek(file, 0, SEEK_SET) < 0 ? -1 : file;
-}
-
-int __wrap_open(const char *path, int flags, ...) {
-    static const char *const texts[][2] = {{"/node/has_memory", "0-1\n"},
-                                           {"/node/online", "0-1\n"},
-                                           {"/node0/cpulist", "0\n"},
-                                           {"/node1/cpulist", "1\n"},
-                                           {"/distance", "10 20\n"},
-                                           {"/self/status", "Mems_allowed_list:\t0-1\n"},
-                                           {"hugepage/enabled", "always madvise [never]\n"}};
-    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
-        if (strstr(path, texts[i][0]))
-            return file_of(texts[i][1]);
-    return __real_open(path, flags);
-}
-
-static long bound(long mode) {
-    defaults += mode == MODE_DEFAULT;
-    if (mode != MODE_PREFERRED || mappings_left < 0 || mappings_left-- > 0)
-        return 0;
-    mappings_left = -1;
-    errno = ENOMEM;
-    return -1;
-}
-
-/* move_pages, simulated by a table of nodes, indexed by the lower bits of a page's number. */
-static long moved(long count, char *const *pages, const int *nodes, int *status) {
-    static unsigned char lies_on[1 << 16];
-    for (long i = 0; i < count; i++) {
-        unsigned char *on = &lies_on[(uintptr_t)pages[i] / nw_page_bytes() % sizeof lies_on];
-        if (nodes)
-            *on = (unsigned char)nodes[i];
-        status[i] = others_node >= 0 ? others_node : *on;
-    }
-    return 0;
-}
-
-long __wrap_syscall(long number, ...) {
-    va_list arguments;
-    long a[6];
-    va_start(arguments, number);
-    for (int i = 0; i < 6; i++)
-        a[i] = va_arg(arguments, long);
-    va_end(arguments);
-    if (number == SYS_mbind)
-        return bound(a[2]);
-    if (number == SYS_move_pages)
-        return moved(a[1], (char **)a[2], (int *)a[3], (int *)a[4]);
-    if (number == SYS_set_mempolicy || number == SYS_get_mempolicy)
-        return 0;
-    return __real_syscall(number, a[0], a[1], a[2], a[3], a[4], a[5]);
-}
-
-void *__wrap_calloc(size_t count, size_t size) {
-    return memory_left >= 0 && memory_left-- == 0 ? NULL : __real_calloc(count, size);
-}
 
 /* Whether placing an array by first touch restores the kernel's default policy. */
 static int given_back(void *array) {
