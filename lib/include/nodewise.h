@@ -39,6 +39,7 @@ typedef enum nw_status {
                            were asked for and are not to be had */
     NW_PARTLY = 2,      /* some pages lie elsewhere: a full node, or pages that may not move */
     NW_NOT_DONE = 3,    /* no placement here: one node, no permission, no such system call */
+    NW_STALE = 4,       /* copies are not what their array or file is now */
     NW_INVALID = -1,    /* an argument is out of its range */
     NW_NO_MEMORY = -2,
     NW_NO_ARRAY = -3,   /* not the pointer of a live array: foreign, or freed before */
@@ -215,10 +216,47 @@ NW_API int nw_gather(void *array, int node);
 
 /* Copies the array to every node that has CPUs, once; the copies are freed with the array. The
  * array's content must not change any more. NW_PARTLY where a node was full and pages of its copy lie
- * elsewhere. */
+ * elsewhere; NW_NO_MEMORY, and no copies, where less memory is available than they take. */
 NW_API int nw_replicate(void *array);
-/* The copy nearest to the CPU that the caller runs on; the array itself if there are none. */
+/* The same on nodes of your choice, such as one a socket where a socket is several nodes. Null: as
+ * nw_replicate. NW_INVALID where there are copies on other nodes already. */
+NW_API int nw_replicate_on(void *array, const int *nodes, int node_count);
+/* The copy nearest to the CPU that the caller runs on, by the kernel's distances; the array itself if
+ * there are none. */
 NW_API const void *nw_nearest(const void *array);
+/* Frees the copies, which no thread may read any more. The array goes on, and can be copied anew. */
+NW_API int nw_drop_copies(void *array);
+
+/* Files that are only read, such as a model's weights, as arrays of bytes. Their copies are memory that
+ * is read from the file (by pread: a file that was truncated is a status, not a signal).
+ *
+ * Two functions, since a program has either a mapping or a descriptor. nw_adopt_file is for the pointer
+ * that it has from mmap, or one into it: `bytes` bytes from byte `offset` of the file on. nw_map_file
+ * maps the file itself, read-only; null with a message where it cannot. `bytes` 0: to the file's end.
+ * Both keep a descriptor of their own: yours may be closed. The former's array ends with nw_forget
+ * (before munmap), the latter's with nw_free. They cannot be placed: their pages are the page cache's. */
+NW_API int nw_adopt_file(void *mapping, size_t bytes, int fd, uint64_t offset);
+NW_API void *nw_map_file(int fd, uint64_t offset, size_t bytes);
+
+typedef struct nw_copies {
+    int count;         /* copies in use; 0: none */
+    size_t bytes;      /* that they take, in whole pages */
+    size_t kept_bytes; /* of copies that the guard gave up, which threads may still read */
+    size_t elsewhere;  /* base pages of them that lie on another node than their copy is for */
+} nw_copies;
+
+/* What the copies of an array take; and the base pages of all of them by node (index: the kernel's
+ * number), as the kernel says, up to `size`. */
+NW_API int nw_copies_of(const void *array, nw_copies *copies, size_t *pages, int size);
+/* Compares all copies with the array, or with the file as it is now. NW_STALE, and a message that names
+ * the first byte that differs: the array was written to after it was copied, or the file was changed.
+ * Reads everything; nothing may write to the array meanwhile. NW_NOT_DONE: there are no copies.
+ *
+ * NODEWISE_GUARD=1 in the environment finds such writes while they happen, for debugging: nw_replicate
+ * makes the array read-only (also where it can make no copies, as on a laptop of one node). The first
+ * write is reported on standard error, with the instruction's address; nw_nearest gives the array itself
+ * from then on, and the program continues. man nw_replicate has the limits. */
+NW_API int nw_check_copies(const void *array);
 
 /* ---- Threads ----------------------------------------------------------------------------------- */
 

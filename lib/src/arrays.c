@@ -1,4 +1,5 @@
 /* Arrays, and the registry that finds them by their data and by their table of rows. */
+#include "copies.h"
 #include "kernel.h"
 #include "library.h"
 
@@ -64,7 +65,8 @@ static void unregister(member *of) {
 static void discard(nw_array *array) {
     nw_copies_free(array->copies);
     if (array->mapped)
-        munmap(array->data, array->mapped);
+        munmap(nw_array_base(array, nw_machine_now()->page), array->mapped);
+    nw_file_close(array->file);
     free(array->table);
     free(array);
 }
@@ -106,40 +108,57 @@ static int same_shape(const nw_shape *a, const nw_shape *b) {
            memcmp(a->extents, b->extents, sizeof a->extents) == 0;
 }
 
-/* NW_OK for memory that is not an array yet, or was adopted with the same shape. In the latter case it cannot be
- * known whether the memory was freed without nw_forget and allocated again; the earlier adoption then continues. */
-static int adoptable(const nw_shape *shape, const void *memory) {
+/* NW_OK for memory that is not an array yet, or was adopted with the same shape and file. In the latter case it cannot
+ * be known whether the memory was freed without nw_forget and allocated again; the earlier adoption then continues. */
+static int adoptable(const nw_shape *shape, const void *memory, const nw_file *file) {
     const nw_array *known = found(memory);
     const size_t *n = known ? known->shape.extents : NULL;
-    if (!known || (!known->mapped && known->data == memory && same_shape(&known->shape, shape)))
+    int same = known && nw_file_same(known->file, file);
+    if (!known || (!known->mapped && known->data == memory && same && same_shape(&known->shape, shape)))
         return NW_OK;
     if (known->mapped || known->data != memory)
         return nw_fail(NW_INVALID, "%p is an array already", memory);
+    if (!same)
+        return nw_fail(NW_INVALID, "%p is adopted already, of another file or of none: nw_forget it first", memory);
     return nw_fail(NW_INVALID, "%p is adopted already as %zux%zux%zux%zu items of %zu bytes: nw_forget it first",
                    memory, n[0], n[1], n[2], n[3], known->shape.item);
 }
 
-/* Registers new memory, or adopted memory (`mapped` is 0), which may be registered already. */
-static int registered(const nw_shape *shape, char *data, size_t mapped) {
+/* Registers new memory, or adopted memory (`mapped` is 0), which may be registered already. The file, or null, is the
+ * array's then, and otherwise closed. */
+static int registered(const nw_shape *shape, char *data, size_t mapped, nw_file *file) {
     member *made = calloc(1, sizeof *made);
-    if (!made)
+    if (!made) {
+        nw_file_close(file);
         return nw_fail(NW_NO_MEMORY, "no memory to know an array by");
+    }
     size_t page = nw_machine_now()->page, head = (uintptr_t)data % page;
     nw_array *array = &made->array;
     array->data = data;
     array->shape = *shape;
     array->mapped = mapped;
+    array->file = file;
     array->shape.pages = (head + shape->items * shape->item + page - 1) / page;
     made->data = (key){data, array};
     pthread_rwlock_wrlock(&lock);
     array->serial = ++serials;
-    int status = mapped ? NW_OK : adoptable(shape, data), again = !mapped && found(data);
+    int status = mapped ? NW_OK : adoptable(shape, data, file), again = !mapped && found(data);
     if (!again && !register_key(&made->data))
         status = nw_fail(NW_NO_MEMORY, "no memory to know an array by");
     pthread_rwlock_unlock(&lock);
-    if (again || status != NW_OK)
+    if (again || status != NW_OK) {
+        nw_file_close(file);
         free(made);
+    }
     return status;
+}
+
+int nw_register_file(char *data, size_t bytes, size_t mapped, nw_file *file) {
+    nw_shape shape;
+    if (measured(&shape, 1, 1, &bytes))
+        return registered(&shape, data, mapped, file);
+    nw_file_close(file);
+    return NW_INVALID;
 }
 
 /* An address whose page, huge or not, the kernel's interleaving over a power of two of nodes puts on the first node.
@@ -175,7 +194,7 @@ void *nw_alloc(size_t item, int dimensions, const size_t *extents) {
         return NULL;
     size_t page = nw_machine_now()->page, bytes = (shape.items * item + page - 1) / page * page;
     char *data = nw_map(bytes);
-    if (data && registered(&shape, data, bytes) == NW_OK)
+    if (data && registered(&shape, data, bytes, NULL) == NW_OK)
         return data;
     if (data)
         munmap(data, bytes);
@@ -235,7 +254,7 @@ int nw_adopt(void *memory, size_t item, int dimensions, const size_t *extents) {
         return NW_INVALID;
     if ((uintptr_t)memory + shape.items * item < (uintptr_t)memory)
         return nw_fail(NW_INVALID, "an array at %p cannot have %zu bytes", memory, shape.items * item);
-    return registered(&shape, memory, 0);
+    return registered(&shape, memory, 0, NULL);
 }
 
 int nw_forget(void *pointer) {
@@ -247,6 +266,7 @@ int nw_forget(void *pointer) {
         return nw_fail(status, "%p was allocated, not adopted: nw_free it", pointer);
     nw_place_undone(array);
     nw_place_forgotten(array);
+    nw_copies_unguarded(array);
     discard(array);
     return NW_OK;
 }

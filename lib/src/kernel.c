@@ -46,16 +46,24 @@ int nw_kernel_prefer_many(void *start, size_t bytes, const nw_mask *nodes) {
     return status == -EINVAL ? nw_kernel_interleave(start, bytes, nodes) : status;
 }
 
-int nw_kernel_thread_prefers(nw_kernel_policy *before, int node) {
-    nw_mask nodes = {{0}};
-    nw_mask_add(&nodes, node);
+static int set_thread_policy(nw_kernel_policy *before, int mode, const nw_mask *nodes) {
     if (!before->saved) {
         int status = result(syscall(SYS_get_mempolicy, &before->mode, before->nodes.words, MASK_BITS, NULL, 0ul));
         if (status)
             return status;
         before->saved = 1;
     }
-    return result(syscall(SYS_set_mempolicy, MODE_PREFERRED, nodes.words, MASK_BITS));
+    return result(syscall(SYS_set_mempolicy, mode, nodes->words, MASK_BITS));
+}
+
+int nw_kernel_thread_prefers(nw_kernel_policy *before, int node) {
+    nw_mask nodes = {{0}};
+    nw_mask_add(&nodes, node);
+    return set_thread_policy(before, MODE_PREFERRED, &nodes);
+}
+
+int nw_kernel_thread_interleaves(nw_kernel_policy *before, const nw_mask *nodes) {
+    return set_thread_policy(before, MODE_INTERLEAVE, nodes);
 }
 
 void nw_kernel_thread_as_before(const nw_kernel_policy *before) {

@@ -27,13 +27,14 @@ int nw_kernel_prefer(void *start, size_t bytes, int node);
 int nw_kernel_interleave(void *start, size_t bytes, const nw_mask *nodes);
 int nw_kernel_prefer_many(void *start, size_t bytes, const nw_mask *nodes);
 
-/* nw_kernel_thread_prefers saves the calling thread's policy, once, and makes it prefer a node;
- * nw_kernel_thread_as_before restores the policy. */
+/* nw_kernel_thread_prefers and nw_kernel_thread_interleaves save the calling thread's policy, once, and make it prefer
+ * a node or interleave; nw_kernel_thread_as_before restores the policy. */
 typedef struct nw_kernel_policy {
     int mode, saved;
     nw_mask nodes;
 } nw_kernel_policy;
 int nw_kernel_thread_prefers(nw_kernel_policy *before, int node);
+int nw_kernel_thread_interleaves(nw_kernel_policy *before, const nw_mask *nodes);
 void nw_kernel_thread_as_before(const nw_kernel_policy *before);
 
 /* Touches all of a range for writing without changing it. */

@@ -25,7 +25,6 @@ typedef struct nw_machine {
     int processor_count, *processors; /* those of them that have CPUs that this process may use; all if none has */
     int cpu_count, *cpus;         /* that this process may use, in the order of nw_cpus; at least one */
     int cpu_limit, *cpu_nodes;    /* by CPU number, for all CPUs of the machine; -1: no such CPU */
-    int near_size, *nearest;      /* by node number: the index in `processors` of the nearest one */
     int online_nodes;             /* of the machine, including those that this process may not use */
     size_t page, huge;            /* bytes; huge is 0 if there are no huge pages */
     int huge_always;              /* the kernel uses huge pages without being advised to */
@@ -39,6 +38,11 @@ int nw_cpu_node_of(const nw_machine *machine, int cpu);
 void nw_openmp_cpus(void (*add)(int cpu));
 /* Whether this process may use the memory of node `node`. */
 int nw_machine_has_node(const nw_machine *machine, int node);
+/* For each node up to `*size`, by the kernel's distances, the index of the nearest of these nodes; of those equally
+ * near, different ones for different nodes. In new memory; null if there is none. */
+int *nw_nearest_of(const int *nodes, int count, int *size);
+/* Bytes that can be allocated without swapping (MemAvailable); 0: not known. Limits of control groups are not seen. */
+size_t nw_available_bytes(void);
 
 /* ---- threads.c ---------------------------------------------------------------------------------- */
 
@@ -46,7 +50,8 @@ enum { NW_MOST_THREADS = 4194304 }; /* the limit of Linux (PID_MAX_LIMIT) */
 
 /* ---- arrays.c ----------------------------------------------------------------------------------- */
 
-struct nw_copies;
+struct nw_copy_set;
+struct nw_file;
 
 typedef struct nw_array {
     char *data;
@@ -54,7 +59,8 @@ typedef struct nw_array {
     uint64_t serial;        /* unique among all arrays ever made */
     size_t mapped;          /* bytes of our own mapping; 0: adopted */
     void *table;            /* of nw_index, or null */
-    _Atomic(struct nw_copies *) copies; /* of nw_replicate, or null */
+    struct nw_file *file;   /* what a mapped file's array shows, or null */
+    _Atomic(struct nw_copy_set *) copies; /* of nw_replicate, or null */
     int placed;             /* has a policy of ours */
     int split;              /* huge pages were given up */
     int cuts;               /* mappings that it was cut into, taken from the allowance of place.c */
@@ -62,6 +68,9 @@ typedef struct nw_array {
 
 /* The live array of a data pointer or a table; null, with the message set, if there is none. */
 nw_array *nw_array_of(const void *pointer);
+/* A row of bytes that shows a file, in a mapping of our own of `mapped` bytes or (0) in the caller's. The array keeps
+ * the file, which is closed on failure, too. */
+int nw_register_file(char *data, size_t bytes, size_t mapped, struct nw_file *file);
 /* New zeroed pages, or null. If possible they are at an address where the kernel's interleaving begins with the
  * first node. */
 void *nw_map(size_t bytes);
@@ -149,7 +158,11 @@ int nw_move_touched(nw_array *array, const nw_distr *distr);
 
 /* ---- replicate.c -------------------------------------------------------------------------------- */
 
-void nw_copies_free(struct nw_copies *copies);
+void nw_copies_free(struct nw_copy_set *copies);
+/* Restores write access to an array that the guard protects. */
+void nw_copies_unguarded(nw_array *array);
+/* Whether it does protect it. */
+int nw_copies_guarded(const nw_array *array);
 
 /* ---- query.c ------------------------------------------------------------------------------------ */
 
@@ -160,5 +173,9 @@ void nw_count_call(void);
 double nw_seconds(void); /* monotonic */
 /* The number of pages from `start` on that are touched and not on `node`, as far as the kernel tells. */
 size_t nw_count_elsewhere(char *start, size_t pages, int node);
+/* Adds the pages from `start` on to the counts by node; 0 or -errno. */
+int nw_count_on(char *start, size_t pages, size_t *counts, int size, size_t *untouched);
+/* The message that the kernel does not tell. */
+int nw_unanswered(int error);
 
 #endif

@@ -194,36 +194,64 @@ static void find_processors(void) {
         machine.processor_count = machine.node_count;
 }
 
-/* The index of the processor that is nearest to a node, by the kernel's distances. The kernel lists the distances to
- * online nodes, in ascending order of the nodes. */
-static int nearest_to(char *text, const bits *online, int node) {
-    int best = 0, least = INT_MAX, to = 0;
-    for (int i = 0; i < machine.processor_count; i++)
-        if (machine.processors[i] == node)
-            return i;
-    for (char *at = (char *)text_of(text, LINE, SYS "/node/node%d/distance", node), *end; to < CPUS; to++, at = end) {
-        while (to < CPUS && !has(online, to))
+/* Reads the distances from a node, by node number. The kernel lists those to online nodes, in ascending order of the
+ * nodes; what is not listed is farthest. */
+static void read_distances(char *text, const bits *online, int node, int *distances) {
+    for (int to = 0; to < NW_MASK_NODES; to++)
+        distances[to] = INT_MAX;
+    int to = 0;
+    for (char *at = (char *)text_of(text, LINE, SYS "/node/node%d/distance", node), *end;; to++, at = end) {
+        while (to < NW_MASK_NODES && !has(online, to))
             to++;
         int distance = (int)strtol(at, &end, 10);
-        if (end == at)
+        if (end == at || to == NW_MASK_NODES)
             break;
-        for (int i = 0; i < machine.processor_count; i++)
-            if (machine.processors[i] == to && distance < least) {
-                least = distance;
-                best = i;
-            }
+        distances[to] = distance;
     }
-    return best;
 }
 
-static void find_nearest(char *text) {
-    bits online = list_of(text_of(text, LINE, SYS "/node/online"));
+/* The index of the node of a list that is nearest to `node`. */
+static int nearest_to(const int *distances, int node, const int *nodes, int count) {
+    int least = INT_MAX, equal = 0;
+    for (int i = 0; i < count; i++) {
+        if (nodes[i] == node)
+            return i;
+        equal = distances[nodes[i]] < least ? 1 : equal + (distances[nodes[i]] == least);
+        least = distances[nodes[i]] < least ? distances[nodes[i]] : least;
+    }
+    int skip = node % equal;
+    for (int i = 0; i < count; i++)
+        if (distances[nodes[i]] == least && skip-- == 0)
+            return i;
+    return 0;
+}
+
+int *nw_nearest_of(const int *nodes, int count, int *size) {
+    *size = 0;
     for (int cpu = 0; machine.cpu_nodes && cpu < machine.cpu_limit; cpu++)
-        if (machine.cpu_nodes[cpu] >= machine.near_size)
-            machine.near_size = machine.cpu_nodes[cpu] + 1;
-    machine.nearest = calloc((size_t)machine.near_size + 1, sizeof(int));
-    for (int node = 0; machine.nearest && machine.processors && node < machine.near_size; node++)
-        machine.nearest[node] = nearest_to(text, &online, node);
+        if (machine.cpu_nodes[cpu] >= *size)
+            *size = machine.cpu_nodes[cpu] + 1;
+    int *nearest = calloc((size_t)*size + 1, sizeof *nearest), *distances = malloc(NW_MASK_NODES * sizeof *distances);
+    char *text = malloc(LINE);
+    if (nearest && distances && text) {
+        bits online = list_of(text_of(text, LINE, SYS "/node/online"));
+        for (int node = 0; node < *size; node++) {
+            read_distances(text, &online, node, distances);
+            nearest[node] = nearest_to(distances, node, nodes, count);
+        }
+    } else {
+        free(nearest);
+        nearest = NULL;
+    }
+    free(distances);
+    free(text);
+    return nearest;
+}
+
+size_t nw_available_bytes(void) {
+    char text[4096];
+    const char *line = strstr(text_of(text, sizeof text, "/proc/meminfo"), "MemAvailable:");
+    return line ? (size_t)strtoull(line + strlen("MemAvailable:"), NULL, 10) << 10 : 0;
 }
 
 /* NODEWISE_PRETEND=4x2: four nodes of two CPUs, numbered node by node. Any other form is reported on standard error,
@@ -282,7 +310,6 @@ static void read_machine(void) {
     }
     read_pages(text);
     find_processors();
-    find_nearest(text);
     lacking();
 }
 

@@ -51,7 +51,7 @@ nw_span nw_array_span(const nw_array *array) {
     size_t page = nw_machine_now()->page, skip = (page - (uintptr_t)array->data % page) % page;
     size_t bytes = nw_array_bytes(array);
     if (array->mapped)
-        return (nw_span){array->data, array->mapped};
+        return (nw_span){nw_array_base(array, page), array->mapped};
     if (bytes < skip + page)
         return (nw_span){array->data + skip, 0};
     return (nw_span){array->data + skip, (bytes - skip) / page * page};
@@ -188,14 +188,14 @@ static int populate_runs(nw_array *array, const nw_distr *distr, const unsigned 
 
 /* Touches all pages, unless that takes more than half of the free memory: the program itself might never touch them.
  * Adopted memory may be read-only, so the kernel touches it, interleaved over the nodes, and pages are moved
- * afterwards. */
+ * afterwards. What the guard protects is not touched: that would be a write. */
 static int populate(nw_array *array, const nw_distr *distr, const unsigned char *resident) {
     nw_span span = nw_array_span(array);
     nw_mask nodes = mask_of(distr);
     size_t more = 0;
     for (size_t i = 0; i < span.bytes / distr->page; i++)
         more += !(resident[i] & 1);
-    if (more * distr->page > nw_kernel_free_bytes() / 2)
+    if (more * distr->page > nw_kernel_free_bytes() / 2 || nw_copies_guarded(array))
         return -ENOMEM;
     int error = distr->adopted ? 0 : populate_runs(array, distr, resident);
     if (!error)
@@ -293,6 +293,8 @@ static int place_array(nw_array *array, const nw_distr *distr) {
 int nw_place_array(nw_array *array, const nw_distr *distr) {
     if (distr->kind == NW_FIRST_TOUCH && !array->placed)
         return nw_distr_status(distr);
+    if (array->file)
+        return nw_fail(NW_NOT_DONE, "the pages of a mapped file are the page cache's: `nodewise files` places them");
     int status = nw_place_possible();
     if (status == NW_OK)
         status = place_array(array, distr);

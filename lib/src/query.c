@@ -77,7 +77,7 @@ size_t nw_count_elsewhere(char *start, size_t pages, int node) {
     return count;
 }
 
-static int unanswered(int error) {
+int nw_unanswered(int error) {
     return nw_fail(NW_NOT_DONE, "the kernel does not say where pages are: %s; in a container, allow move_pages",
                    strerror(-error));
 }
@@ -97,30 +97,36 @@ int nw_page_nodes(const void *pointer, int *nodes, size_t size) {
         int error = ask(nw_array_base(array, page) + first * page, count, nodes + first);
         failed = failed ? failed : error;
     }
-    return failed ? unanswered(failed) : NW_OK;
+    return failed ? nw_unanswered(failed) : NW_OK;
+}
+
+int nw_count_on(char *start, size_t pages, size_t *counts, int size, size_t *untouched) {
+    size_t page = nw_machine_now()->page;
+    int nodes[BATCH], failed = 0;
+    for (size_t first = 0; first < pages; first += BATCH) {
+        size_t count = pages - first < BATCH ? pages - first : BATCH;
+        int error = ask(start + first * page, count, nodes);
+        failed = failed ? failed : error;
+        for (size_t i = 0; i < count; i++) {
+            *untouched += nodes[i] < 0;
+            if (nodes[i] >= 0 && nodes[i] < size)
+                counts[nodes[i]]++;
+        }
+    }
+    return failed;
 }
 
 int nw_histogram(const void *pointer, size_t *pages, int size, size_t *untouched) {
     nw_array *array = nw_array_of(pointer);
-    size_t page = nw_machine_now()->page, unseen = 0;
-    int nodes[BATCH], failed = 0;
+    size_t unseen = 0;
     if (!array)
         return NW_NO_ARRAY;
     if (size < 0 || (!pages && size > 0))
         return nw_fail(NW_INVALID, "no room for %d nodes", size);
     for (int node = 0; node < size; node++)
         pages[node] = 0;
-    for (size_t first = 0; first < array->shape.pages; first += BATCH) {
-        size_t count = array->shape.pages - first < BATCH ? array->shape.pages - first : BATCH;
-        int error = ask(nw_array_base(array, page) + first * page, count, nodes);
-        failed = failed ? failed : error;
-        for (size_t i = 0; i < count; i++) {
-            unseen += nodes[i] < 0;
-            if (nodes[i] >= 0 && nodes[i] < size)
-                pages[nodes[i]]++;
-        }
-    }
+    int failed = nw_count_on(nw_array_base(array, nw_machine_now()->page), array->shape.pages, pages, size, &unseen);
     if (untouched)
         *untouched = unseen;
-    return failed ? unanswered(failed) : NW_OK;
+    return failed ? nw_unanswered(failed) : NW_OK;
 }

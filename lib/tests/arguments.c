@@ -50,7 +50,12 @@ static void foreign(void *pointer) {
     REFUSED(nw_migrate_columns(pointer, 0, 1, 0), NW_NO_ARRAY);
     REFUSED(nw_scatter(pointer, NULL, 0), NW_NO_ARRAY);
     REFUSED(nw_gather(pointer, 0), NW_NO_ARRAY);
+    nw_copies copies;
     REFUSED(nw_replicate(pointer), NW_NO_ARRAY);
+    REFUSED(nw_replicate_on(pointer, &node, 1), NW_NO_ARRAY);
+    REFUSED(nw_copies_of(pointer, &copies, &pages, 1), NW_NO_ARRAY);
+    REFUSED(nw_check_copies(pointer), NW_NO_ARRAY);
+    REFUSED(nw_drop_copies(pointer), NW_NO_ARRAY);
     REFUSED(nw_page_nodes(pointer, &node, 1), NW_NO_ARRAY);
     REFUSED(nw_histogram(pointer, &pages, 1, NULL), NW_NO_ARRAY);
     NOTHING(nw_index(pointer));

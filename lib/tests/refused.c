@@ -53,6 +53,8 @@ int main(int count, char **arguments) {
         NOT_DONE(nw_place(array, nw_bind_all()));
         NOT_DONE(nw_scatter(array, NULL, 0));
         NOT_DONE(nw_replicate(array));
+        NOT_DONE(nw_replicate_on(array, &node, 1));
+        NOT_DONE(nw_check_copies(array));
         CHECK(nw_place(array, nw_first_touch()) >= 0, "%s", nw_last_error());
         CHECK(nw_nearest(array) == array, "the array is its own copy");
         for (int i = 0; i < 3000; i++)
