@@ -23,7 +23,8 @@ module nodewise
     implicit none
     private
 
-    public :: nw_allocate, nw_free, nw_adopt, nw_forget, nw_nearest, nw_replicate
+    public :: nw_allocate, nw_free, nw_adopt, nw_forget, nw_nearest
+    public :: nw_replicate, nw_copies, nw_copies_of, nw_check_copies, nw_drop_copies
     public :: nw_policy, nw_first_touch, nw_cyclic, nw_block_cyclic, nw_skew, nw_prime, nw_random
     public :: nw_bind_all, nw_bind, nw_blocks, nw_block_exclusive
     public :: nw_place, nw_distr, nw_describe, nw_distribute, nw_distr_free, nw_distr_status
@@ -34,7 +35,7 @@ module nodewise
     public :: nw_statistics, nw_get_statistics, nw_last_error, nw_version
     public :: nw_cuts, nw_exclusive, nw_part, nw_static, nw_static_inverse, nw_exclusive_begin, nw_next
 
-    integer, parameter, public :: nw_ok = 0, nw_rounded = 1, nw_partly = 2, nw_not_done = 3, &
+    integer, parameter, public :: nw_ok = 0, nw_rounded = 1, nw_partly = 2, nw_not_done = 3, nw_stale = 4, &
         nw_invalid = -1, nw_no_memory = -2, nw_no_array = -3
 
     ! The unit in which an array is distributed, in Fortran's terms.
@@ -352,9 +353,38 @@ contains
         status = c_gather(c_loc(array), node)
     end function
 
-    integer function nw_replicate(array) result(status)
+    ! Copies the array to the nodes; without a list, to all that have CPUs.
+    integer function nw_replicate(array, nodes) result(status)
         type(*), intent(inout), target :: array(..)
-        status = c_replicate(c_loc(array))
+        integer(c_int), intent(in), optional, target, contiguous :: nodes(:)
+        if (present(nodes)) then
+            status = c_replicate_on(c_loc(array), c_loc(nodes), size(nodes))
+        else
+            status = c_replicate(c_loc(array))
+        end if
+    end function
+
+    ! What the copies take, and their pages by node, from 0.
+    integer function nw_copies_of(array, copies, pages) result(status)
+        type(*), intent(in), target :: array(..)
+        type(nw_copies), intent(out) :: copies
+        integer(c_size_t), allocatable, intent(out), optional :: pages(:)
+        integer(c_size_t), allocatable :: by_node(:)
+        allocate (by_node(0:maxval(nw_nodes())), source=0_c_size_t)
+        status = c_copies_of(c_loc(array), copies, by_node, size(by_node))
+        if (present(pages)) call move_alloc(by_node, pages)
+    end function
+
+    ! nw_stale: the array was written to after it was copied.
+    integer function nw_check_copies(array) result(status)
+        type(*), intent(in), target :: array(..)
+        status = c_check_copies(c_loc(array))
+    end function
+
+    ! Frees the copies, which no thread may read any more.
+    integer function nw_drop_copies(array) result(status)
+        type(*), intent(inout), target :: array(..)
+        status = c_drop_copies(c_loc(array))
     end function
 
     ! ---- Distributions --------------------------------------------------------------------------------------

@@ -52,6 +52,13 @@ module nodewise_c
         integer(c_int64_t) :: calls
     end type
 
+    ! What copies take: how many are in use, their bytes, those of copies that the guard gave up, and pages that lie on
+    ! another node than their copy is for.
+    type, bind(c) :: nw_copies
+        integer(c_int) :: count = 0
+        integer(c_size_t) :: bytes = 0, kept_bytes = 0, elsewhere = 0
+    end type
+
     interface
         function c_last_error() bind(c, name='nw_last_error') result(line)
             import :: c_ptr
@@ -180,6 +187,30 @@ module nodewise_c
             integer(c_int) :: status
         end function
         function c_replicate(array) bind(c, name='nw_replicate') result(status)
+            import :: c_ptr, c_int
+            type(c_ptr), value :: array
+            integer(c_int) :: status
+        end function
+        function c_replicate_on(array, nodes, node_count) bind(c, name='nw_replicate_on') result(status)
+            import :: c_ptr, c_int
+            type(c_ptr), value :: array, nodes
+            integer(c_int), value :: node_count
+            integer(c_int) :: status
+        end function
+        function c_copies_of(array, copies, pages, size) bind(c, name='nw_copies_of') result(status)
+            import :: c_ptr, c_int, c_size_t, nw_copies
+            type(c_ptr), value :: array
+            type(nw_copies), intent(out) :: copies
+            integer(c_size_t), intent(out) :: pages(*)
+            integer(c_int), value :: size
+            integer(c_int) :: status
+        end function
+        function c_check_copies(array) bind(c, name='nw_check_copies') result(status)
+            import :: c_ptr, c_int
+            type(c_ptr), value :: array
+            integer(c_int) :: status
+        end function
+        function c_drop_copies(array) bind(c, name='nw_drop_copies') result(status)
             import :: c_ptr, c_int
             type(c_ptr), value :: array
             integer(c_int) :: status

@@ -21,6 +21,7 @@
 
 #include <array>
 #include <cstddef>
+#include <cstdint>
 #include <initializer_list>
 #include <iterator>
 #include <limits>
@@ -243,6 +244,31 @@ private:
     extents_type extents_;
 };
 
+// What the copies of an array take, and the pages of all of them by node number, as the kernel says.
+struct copies_report : nw_copies {
+    std::vector<std::size_t> pages;
+};
+
+namespace detail {
+inline int last_node() {
+    std::vector<int> nodes(static_cast<std::size_t>(nw_nodes(nullptr, 0)));
+    nw_nodes(nodes.data(), static_cast<int>(nodes.size()));
+    return nodes.back();
+}
+inline status replicate(void *array, const std::vector<int> &nodes) {
+    return status(nodes.empty() ? nw_replicate(array)
+                                : nw_replicate_on(array, nodes.data(), static_cast<int>(nodes.size())));
+}
+inline copies_report copies(const void *array) {
+    copies_report report{};
+    report.pages.resize(static_cast<std::size_t>(last_node()) + 1);
+    int code = nw_copies_of(array, &report, report.pages.data(), static_cast<int>(report.pages.size()));
+    if (code < 0)
+        (void)status(code);
+    return report;
+}
+} // namespace detail
+
 // What can be done with memory that the library knows; made by `array` and `adopted`.
 template <class T, std::size_t Rank> class placeable : public view<T, Rank> {
 public:
@@ -266,11 +292,16 @@ public:
     }
     status gather(int node) { return status(nw_gather(this->data(), node)); }
 
-    // From now on only read, and each node with a copy of its own.
-    status replicate() { return status(nw_replicate(this->data())); }
+    // From now on only read, and each node of the list with a copy of its own; an empty one: all that have CPUs.
+    status replicate(const std::vector<int> &nodes = {}) { return detail::replicate(this->data(), nodes); }
     view<const T, Rank> nearest() const noexcept {
         return {static_cast<const T *>(nw_nearest(this->data())), this->extents()};
     }
+    copies_report copies() const { return detail::copies(this->data()); }
+    // NW_STALE: the array was written to since.
+    status check_copies() const { return status(nw_check_copies(this->data())); }
+    // When no thread reads them any more.
+    void drop_copies() { nw_drop_copies(this->data()); }
 
     // Node of each page; -1: not touched.
     std::vector<int> page_nodes() const {
@@ -282,7 +313,7 @@ public:
     }
     // Pages by node number.
     std::vector<std::size_t> histogram() const {
-        std::vector<std::size_t> pages(static_cast<std::size_t>(last_node()) + 1);
+        std::vector<std::size_t> pages(static_cast<std::size_t>(detail::last_node()) + 1);
         check(nw_histogram(this->data(), pages.data(), static_cast<int>(pages.size()), nullptr));
         return pages;
     }
@@ -308,11 +339,6 @@ private:
     static void check(int code) {
         if (code < 0)
             (void)status(code);
-    }
-    static int last_node() {
-        std::vector<int> nodes(static_cast<std::size_t>(nw_nodes(nullptr, 0)));
-        nw_nodes(nodes.data(), static_cast<int>(nodes.size()));
-        return nodes.back();
     }
 };
 
@@ -388,6 +414,45 @@ public:
 };
 template <class T, std::size_t Rank> adopted(view<T, Rank>) -> adopted<T, Rank>;
 template <class Container> adopted(Container &) -> adopted<detail::item_of<Container>>;
+
+// A file that is only read, such as a model's weights: mapped while this object lives. Its copies are read from the file.
+// The descriptor may be closed. `items` 0: as many as there are from byte `offset` on, which T must be aligned to.
+template <class T = unsigned char> class mapped_file : public view<const T> {
+    static_assert(std::is_trivially_copyable<T>::value && !std::is_const<T>::value, "items begin as bytes of a file");
+
+public:
+    explicit mapped_file(int descriptor, std::uint64_t offset = 0, std::size_t items = 0)
+        : view<const T>(mapped(descriptor, offset, items)) {}
+    mapped_file(mapped_file &&other) noexcept : view<const T>(other) { static_cast<view<const T> &>(other) = {}; }
+    mapped_file &operator=(mapped_file &&) = delete;
+    ~mapped_file() {
+        if (this->data())
+            nw_free(memory());
+    }
+    status replicate(const std::vector<int> &nodes = {}) { return detail::replicate(memory(), nodes); }
+    view<const T> nearest() const noexcept {
+        return {static_cast<const T *>(nw_nearest(this->data())), this->extents()};
+    }
+    copies_report copies() const { return detail::copies(this->data()); }
+    // NW_STALE: the file was changed since.
+    status check_copies() const { return status(nw_check_copies(this->data())); }
+    // When no thread reads them any more.
+    void drop_copies() { nw_drop_copies(memory()); }
+
+private:
+    void *memory() const noexcept { return const_cast<T *>(this->data()); }
+    static view<const T> mapped(int descriptor, std::uint64_t offset, std::size_t items) {
+        if (offset % alignof(T) || items > std::numeric_limits<std::size_t>::max() / sizeof(T))
+            throw std::invalid_argument("no such items in a file: " + std::to_string(items) + " from byte " +
+                                        std::to_string(offset) + " on");
+        void *data = nw_map_file(descriptor, offset, items * sizeof(T));
+        nw_shape shape{};
+        if (!data)
+            throw std::invalid_argument(nw_last_error());
+        nw_shape_of(data, &shape);
+        return {static_cast<const T *>(data), {shape.items / sizeof(T)}};
+    }
+};
 
 // ---- Memory for containers ------------------------------------------------------------------------------
 

@@ -106,6 +106,35 @@ void the_machine_never_throws() {
     (void)a.replicate();
     nw::view<const double, 2> near = a.nearest();
     CHECK(near(17, 3) == 1.0, "the nearest copy is a copy");
+    nw::copies_report copies = a.copies();
+    std::size_t lying = std::accumulate(copies.pages.begin(), copies.pages.end(), std::size_t(0));
+    CHECK(lying == 256 * static_cast<std::size_t>(copies.count) && copies.bytes == lying * nw_page_bytes(), "%zu",
+          lying);
+    CHECK(a.check_copies().code() == (copies.count ? NW_OK : NW_NOT_DONE), "%s", nw_last_error());
+    a.drop_copies();
+    CHECK(a.nearest().data() == a.data(), "no copies");
+    CHECK(throws<std::invalid_argument>([&] { (void)a.replicate({99999}); }), "on no such node");
+    (void)a.replicate({nw::nodes().front()});
+    CHECK(a.nearest()(17, 3) == 1.0 && a.copies().count <= 1, "on a chosen node");
+}
+
+void files_are_mapped_and_copied() {
+    std::FILE *file = std::tmpfile();
+    std::vector<int> numbers(100000);
+    std::iota(numbers.begin(), numbers.end(), 0);
+    CHECK(file && std::fwrite(numbers.data(), sizeof(int), numbers.size(), file) == numbers.size(), "no file");
+    std::fflush(file);
+    nw::mapped_file<int> whole(fileno(file)), moved(std::move(whole)), part(fileno(file), 4 * sizeof(int), 3);
+    CHECK(whole.empty() && moved.size() == numbers.size() && moved[99999] == 99999, "%zu items", moved.size());
+    CHECK(part.size() == 3 && part[0] == 4 && part[2] == 6, "part");
+    (void)moved.replicate();
+    CHECK(moved.nearest()[77777] == 77777 && moved.check_copies().code() >= 0, "the copy");
+    moved.drop_copies();
+    CHECK(moved.copies().count == 0, "no copies");
+    CHECK(throws<std::invalid_argument>([&] { nw::mapped_file<int> odd(fileno(file), 2); }), "not aligned");
+    CHECK(throws<std::invalid_argument>([&] { nw::mapped_file<int> more(fileno(file), 0, 100001); }), "beyond the end");
+    CHECK(throws<std::invalid_argument>([&] { nw::mapped_file<> none(-1); }), "no file");
+    std::fclose(file);
 }
 
 void distributions_are_asked_before_they_are_enforced() {
@@ -287,6 +316,7 @@ int main() {
     moves_leave_nothing_behind();
     wrong_arguments_throw_and_change_nothing();
     the_machine_never_throws();
+    files_are_mapped_and_copied();
     distributions_are_asked_before_they_are_enforced();
     memory_from_elsewhere();
     containers_with_the_allocator();

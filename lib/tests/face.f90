@@ -167,6 +167,9 @@ contains
         real(real64), allocatable, target :: here(:, :)
         real(real64), pointer :: a(:, :), near(:, :), flat(:), alias(:, :)
         real(real32), pointer :: short(:, :)
+        integer(c_size_t), allocatable :: pages(:)
+        integer, allocatable :: everywhere(:)
+        type(nw_copies) :: copies
         integer :: status
         allocate (here(100, 100), source=2._real64)
         call check(nw_adopt(here(1:50, :)) < 0, 'not one piece of memory')
@@ -182,6 +185,16 @@ contains
         call check(nw_replicate(a) >= 0, 'replicated')
         call nw_nearest(a, near)
         call check(all(shape(near) == [30, 20]) .and. all(near == 3), 'the nearest copy')
+        call check(nw_copies_of(a, copies, pages) == nw_ok .and. lbound(pages, 1) == 0, 'what the copies take')
+        call check(copies%bytes >= copies%count*600*8 .and. ((sum(pages) > 0) .eqv. (copies%count > 0)), &
+            'pages by node')
+        call check(nw_check_copies(a) == merge(nw_ok, nw_not_done, copies%count > 0), 'the copies are the array')
+        a(2, 1) = 4
+        if (copies%count > 0) call check(nw_check_copies(a) == nw_stale, 'written to')
+        call check(nw_drop_copies(a) == nw_ok .and. nw_copies_of(a, copies) == nw_ok .and. copies%count == 0, 'dropped')
+        call check(nw_replicate(a, [99999]) == nw_invalid, 'on no such node')
+        everywhere = nw_nodes()
+        call check(nw_replicate(a, everywhere(1:1)) >= 0, 'on a chosen node')
         call nw_nearest(a, flat)
         call check(.not. associated(flat) .and. index(nw_last_error(), 'of rank 1') > 0, 'a copy of another rank')
         call nw_nearest(a, short)
