@@ -8,6 +8,7 @@ import os
 import pathlib
 import subprocess
 import sys
+import tempfile
 import threading
 import typing
 import unittest
@@ -396,6 +397,70 @@ class Machine(unittest.TestCase):
             gc.collect()
             self.assertTrue(np.array_equal(copy, expected))
 
+    def test_copies_are_reported_and_compared(self):
+        a = nodewise.zeros((100, 1000))
+        self.assertEqual(nodewise.check_copies(a).status, nodewise.Status.NOT_DONE)
+        made = nodewise.replicate(a).status != nodewise.Status.NOT_DONE
+        report = nodewise.copies(a)
+        self.assertEqual(report.count > 0, made)
+        self.assertEqual(report.bytes, sum(report.pages.values()) * PAGE)
+        self.assertEqual(bool(nodewise.check_copies(a)), made)
+        a[1, 1] = 3
+        stale = nodewise.check_copies(a)
+        self.assertFalse(stale)
+        if made:
+            self.assertEqual(stale.status, nodewise.Status.STALE)
+            self.assertRegex(stale.message, f"from byte {8 * 1001 + 6} on")
+        for wrong, error in (([10**6], ValueError), ([], ValueError), ([0.5], TypeError)):
+            with self.assertRaises(error):
+                nodewise.replicate(nodewise.zeros(5), wrong)
+
+    def test_files_are_mapped_and_copied(self):
+        values = np.arange(100_000, dtype="i4")
+        with tempfile.NamedTemporaryFile() as file:
+            file.write(values.tobytes())
+            file.flush()
+            for source in (file.name, pathlib.Path(file.name), file, file.fileno()):
+                a = nodewise.map_file(source, "i4")
+                self.assertTrue(np.array_equal(a, values) and not a.flags.writeable)
+            part = nodewise.map_file(file, ">i2", shape=(3, 5), offset=4)
+            self.assertTrue(np.array_equal(part, values.view(">i2")[2:17].reshape(3, 5)))
+            made = nodewise.replicate(a, NODES[:1]).status != nodewise.Status.NOT_DONE
+            copy = nodewise.nearest(a)
+            self.assertTrue(np.array_equal(copy, values) and copy.dtype == a.dtype)
+            self.assertEqual(nodewise.copies(a).count, int(made))
+            file.seek(4000)
+            file.write(b"xx")
+            file.flush()
+            self.assertEqual(nodewise.check_copies(a).status, nodewise.Status.STALE if made else nodewise.Status.NOT_DONE)
+            self.assertTrue(np.array_equal(copy, values) == made)
+            for wrong in (
+                lambda a=a: nodewise.place(a, "cyclic"),
+                lambda a=a: nodewise.replicate(a[5:]),
+                lambda: nodewise.map_file(file, "i4", shape=100_001),
+                lambda: nodewise.map_file(file, "i4", offset=399_999),
+                lambda: nodewise.map_file(file, "i4", offset=-1),
+                lambda: nodewise.map_file(file, object),
+                lambda: nodewise.map_file("/"),
+            ):
+                with self.assertRaises(ValueError):
+                    wrong()
+            at = address(a)
+            del a, copy, wrong
+            gc.collect()
+            self.assertFalse(mapped(at))
+        with self.assertRaises(OSError):
+            nodewise.map_file("/no/such/file")
+
+    def test_the_guard_finds_a_write(self):
+        program = (
+            "import nodewise; a = nodewise.zeros(10000); made = nodewise.replicate(a); a[1000] = 5; b = nodewise.nearest(a)\n"
+            "assert a[1000] == b[1000] == 5 and nodewise.check_copies(a).status == nodewise.Status.STALE"
+        )
+        done = subprocess.run([sys.executable, "-c", program], stderr=subprocess.PIPE, text=True, check=True,
+                              env={**os.environ, "NODEWISE_GUARD": "1"})  # fmt: skip
+        self.assertRegex(done.stderr, r"\(80000 bytes\) was written to at byte 8000 .*\n$")
+
     def test_migration_refuses_what_is_not_there(self):
         a = nodewise.zeros((16, 16))
         for wrong in (
@@ -459,6 +524,21 @@ class Places(unittest.TestCase):
             copy = nodewise.nearest(a)
             self.assertEqual(set(nodewise.page_nodes(copy).tolist()), {nodewise.thread_node(t)})
             self.assertTrue(np.array_equal(copy, a))
+
+    def test_copies_lie_on_the_nodes_that_were_chosen(self):
+        a = nodewise.zeros(10000)
+        with tempfile.NamedTemporaryFile() as file:
+            file.write(bytes(a))
+            file.flush()
+            for each in (a, nodewise.map_file(file, float)):
+                self.assertTrue(nodewise.replicate(each, NODES[-1:]))
+                report = nodewise.copies(each)
+                pages = -(-a.nbytes // PAGE)
+                self.assertEqual(report.pages, {node: pages * (node == NODES[-1]) for node in NODES})
+                self.assertEqual((report.count, report.elsewhere, report.kept_bytes), (1, 0, 0))
+                self.assertEqual(set(nodewise.page_nodes(nodewise.nearest(each)).tolist()), {NODES[-1]})
+                with self.assertRaisesRegex(ValueError, "already"):
+                    nodewise.replicate(each, NODES)
 
     def test_copies_stay_when_other_shapes_ask(self):
         a = np.ones((512, 1024))

@@ -13,12 +13,16 @@ nothing fails: `place` returns a `Result` that says what was not done, `empty` a
 
 from ._library import PlacementWarning, Result, Status, version
 from .arrays import (
+    Copies,
     Distribution,
     Histogram,
+    check_copies,
+    copies,
     describe,
     empty,
     gather,
     histogram,
+    map_file,
     migrate_columns,
     migrate_rows,
     nearest,

@@ -21,6 +21,8 @@ class Status(enum.IntEnum):
     """Some pages lie elsewhere: a full node, or pages that may not move."""
     NOT_DONE = 3
     """No placement here: one node, no permission, no such system call."""
+    STALE = 4
+    """Copies are not what their array or file is now."""
 
 
 class Result(NamedTuple):
@@ -30,7 +32,7 @@ class Result(NamedTuple):
     message: str = ""
 
     def __bool__(self) -> bool:
-        """Whether pages lie as asked, down to the size of a page."""
+        """Whether pages lie as asked, down to the size of a page; whether copies are as they should be."""
         return self.status <= Status.ROUNDED
 
 
@@ -68,6 +70,12 @@ class CStatistics(Structure):
     ]
 
 
+class CCopies(Structure):
+    """nw_copies"""
+
+    _fields_ = [("count", c_int), ("bytes", c_size_t), ("kept_bytes", c_size_t), ("elsewhere", c_size_t)]
+
+
 _ints, _sizes = POINTER(c_int), POINTER(c_size_t)
 
 # Result, then arguments, of each function that is used.
@@ -97,7 +105,11 @@ _FUNCTIONS = {
     "nw_scatter": (c_int, c_void_p, _ints, c_int),
     "nw_gather": (c_int, c_void_p, c_int),
     "nw_replicate": (c_int, c_void_p),
+    "nw_replicate_on": (c_int, c_void_p, _ints, c_int),
     "nw_nearest": (c_void_p, c_void_p),
+    "nw_copies_of": (c_int, c_void_p, POINTER(CCopies), _sizes, c_int),
+    "nw_check_copies": (c_int, c_void_p),
+    "nw_map_file": (c_void_p, c_int, c_uint64, c_size_t),
     "nw_set_threads": (c_int, c_int),
     "nw_get_threads": (c_int,),
     "nw_bind_thread": (c_int, c_int),

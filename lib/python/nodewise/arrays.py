@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import ctypes
 import math
+import os
 import warnings
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple, Union
+from typing import IO, Any, NamedTuple, Union
 
 import numpy as np
 
 from . import machine
-from ._library import PlacementWarning, Result, last_error, library, result, size, whole
-from .memory import Layout, Memory, Target, covers, layout, same_bytes, target
+from ._library import CCopies, PlacementWarning, Result, Status, last_error, library, result, size, whole
+from .memory import Layout, MappedFile, Memory, Target, covers, layout, same_bytes, target
 from .policies import PolicyLike, as_policy, c_policy
 
 ShapeLike = Union[int, Sequence[int]]
@@ -55,6 +56,33 @@ def zeros(
 
 # New memory is zero.
 empty = zeros
+
+
+def map_file(
+    file: str | os.PathLike | int | IO,
+    dtype: Any = np.uint8,
+    *,
+    shape: ShapeLike | None = None,
+    offset: int = 0,
+) -> np.ndarray:
+    """A file that is only read, such as a model's weights, as an array: mapped, until the last array that
+    shows it is gone. `replicate` reads the file for its copies. Of the given shape, or to the file's end."""
+    begin, kind = size(offset, "offset"), np.dtype(dtype)
+    if kind.hasobject or kind.itemsize == 0:
+        raise ValueError(f"a file has no items of {kind}")
+    ours = isinstance(file, (str, os.PathLike))
+    descriptor = os.open(file, os.O_RDONLY | os.O_CLOEXEC) if ours else file if isinstance(file, int) else file.fileno()
+    try:
+        left = max(0, os.fstat(descriptor).st_size - begin) // kind.itemsize
+        sizes = (left,) if shape is None else _sizes(shape)
+        # Of no bytes, the library says what is wrong with the file.
+        memory = MappedFile(descriptor, begin, math.prod(sizes) * kind.itemsize or 1)
+    finally:
+        if ours:
+            os.close(descriptor)
+    if math.prod(sizes) == 0:
+        raise ValueError(f"there are no items of {kind} in {file!r} from byte {begin} on")
+    return np.asarray(memory).view(kind).reshape(sizes)
 
 
 def place(array: np.ndarray, policy: PolicyLike) -> Result:
@@ -184,12 +212,18 @@ class _Copy:
         self.__array_interface__ = {"version": 3, "data": (address, True), "shape": (nbytes,), "typestr": "|u1"}
 
 
-def replicate(array: np.ndarray) -> Result:
-    """Copies the array to every node that has CPUs, once. Its content must not change any more."""
+def replicate(array: np.ndarray, nodes: Sequence[int] | None = None) -> Result:
+    """Copies the array to each of the nodes, once; None: to all that have CPUs. Its content must not change
+    any more."""
     found = target(array, same_bytes)
-    done = result(library.nw_replicate(found.address))
+    if nodes is None:
+        done = result(library.nw_replicate(found.address))
+    else:
+        numbers = [whole(node, "node") for node in nodes]
+        list_of = (ctypes.c_int * max(1, len(numbers)))(*numbers)
+        done = result(library.nw_replicate_on(found.address, list_of, len(numbers)))
     if found.adopted:
-        found.adopted.copied |= bool(done)
+        found.adopted.copied |= done.status != Status.NOT_DONE
     return done
 
 
@@ -203,6 +237,31 @@ def nearest(array: np.ndarray) -> np.ndarray:
         return itself
     order = "C" if array.flags.c_contiguous else "F"
     return np.asarray(_Copy(address, found, array.nbytes)).view(array.dtype).reshape(array.shape, order=order)
+
+
+class Copies(NamedTuple):
+    """What the copies of an array take: how many are in use, their bytes, those of copies that the guard gave
+    up, the pages of all of them on each node, and how many of these lie on another node than they are for."""
+
+    count: int
+    bytes: int
+    kept_bytes: int
+    pages: dict[int, int]
+    elsewhere: int
+
+
+def copies(array: np.ndarray) -> Copies:
+    """What the copies of an array take, and where they lie."""
+    nodes, ours = machine.nodes(), CCopies()
+    pages = (ctypes.c_size_t * (max(nodes) + 1))()
+    result(library.nw_copies_of(target(array, covers).address, ours, pages, len(pages)))
+    return Copies(ours.count, ours.bytes, ours.kept_bytes, {node: pages[node] for node in nodes}, ours.elsewhere)
+
+
+def check_copies(array: np.ndarray) -> Result:
+    """Compares all copies with the array, or with its file: STALE, and the first byte that differs, if it was
+    written to since; NOT_DONE if there are no copies."""
+    return result(library.nw_check_copies(target(array, covers).address))
 
 
 # ---- Where pages are

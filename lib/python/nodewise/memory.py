@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ._library import library, result
+from ._library import last_error, library, result
 
 DIMENSIONS = 4
 
@@ -40,24 +40,46 @@ def layout(shape: tuple[int, ...], item: int, fortran: bool) -> Layout:
 class Memory:
     """Memory of the library's. NumPy arrays hold it as their base."""
 
+    readonly = False
+
     def __init__(self, seen: Layout, fortran: bool) -> None:
-        self.address = library.nw_alloc(seen.item, len(seen.extents), seen.sizes())
-        if not self.address:
-            raise MemoryError(f"no memory for an array of {seen.nbytes} bytes")
+        self.address = self._made(seen)
         self.layout, self.fortran = seen, fortran
         self.parts: dict[int, Adopted] = {}
         self.__array_interface__ = {
             "version": 3,
-            "data": (self.address, False),
+            "data": (self.address, self.readonly),
             "shape": (seen.nbytes,),
             "typestr": "|u1",
         }
+
+    def _made(self, seen: Layout) -> int:
+        address = library.nw_alloc(seen.item, len(seen.extents), seen.sizes())
+        if not address:
+            raise MemoryError(f"no memory for an array of {seen.nbytes} bytes")
+        return address
 
     def __del__(self, forget=library.nw_forget, free=library.nw_free) -> None:
         if getattr(self, "address", None):
             for part in self.parts:
                 forget(part)
             free(self.address)
+
+
+class MappedFile(Memory):
+    """A file that the library mapped: bytes in a row, whatever the arrays that show them."""
+
+    readonly = True
+
+    def __init__(self, descriptor: int, offset: int, nbytes: int) -> None:
+        self.descriptor, self.offset = descriptor, offset
+        super().__init__(Layout(1, (nbytes,)), False)
+
+    def _made(self, seen: Layout) -> int:
+        address = library.nw_map_file(self.descriptor, self.offset, seen.nbytes)
+        if not address:
+            raise ValueError(last_error())
+        return address
 
 
 class Adopted:
@@ -186,6 +208,11 @@ def target(array: np.ndarray, fits: Fit = same_shape) -> Target:
     seen = layout(array.shape, array.itemsize, fortran)
     address, root = address_of(array), _root(array)
     memory = root.base
+    if isinstance(memory, MappedFile) and (address != memory.address or not fits(memory.layout, seen)):
+        raise ValueError(
+            "the array is a part of a mapped file, or has rows, which a file has not: copy or ask about all of what "
+            "map_file gave; `nodewise files` places files"
+        )
     if not isinstance(memory, Memory):
         adopted = _adopted_foreign(address, seen, root, fits)
         return Target(address, seen, fortran, array.ndim, root, adopted)
