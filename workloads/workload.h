@@ -16,10 +16,11 @@ typedef enum {
     FORM_REDISTRIBUTE, /* 3.2: data move to where the next phase needs them */
     FORM_ITERATE,      /* 3.2: iterations move to where the data lie */
     FORM_MATCHED,      /* 4 and 5: distributions and schedules that suit all phases */
+    FORM_REPLICATE,    /* not in the paper: a copy on each node of what is only read */
     FORMS
 } program_form;
 
-static const char *const form_names[FORMS] = {"default", "redistribute", "iterate", "matched"};
+static const char *const form_names[FORMS] = {"default", "redistribute", "iterate", "matched", "replicate"};
 
 /* Which threads initialise in the corresponding NAS benchmark (`--init nas`): NPB 2.3 in its OpenMP C version,
  * where bt, lu, sp and mg (zero3, zran3) distribute planes over all threads, ft generates its array in a
