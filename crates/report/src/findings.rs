@@ -442,6 +442,9 @@ fn notes(findings: &Findings<'_>, unknown: f64) -> Vec<String> {
         _ if !meta.observer.is_sampled() => vec![
             time_difference_note(meta, machine, histogram.threads),
             format!("Predicted times rest on the {}.", calibration.basis.text()),
+            "Computing is taken to be as fast as on the recording host: on slower cores memory weighs less, and placement \
+             gains less (`nodewise simulate --core-factor F`)."
+                .to_owned(),
         ],
         sampling => samples(sampling.as_ref(), unknown),
     };
