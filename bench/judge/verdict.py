@@ -79,6 +79,7 @@ class Verdict:
     figures: dict = field(default_factory=dict)  # name → Figure
     repeats: int = 0
     held: int = 0  # of the repeats
+    each: list = field(default_factory=list)  # figures of each repeat, name → value; of a verdict from before they were kept, none
     stand_ins: list = field(default_factory=list)
     lacks: dict = field(default_factory=dict)  # kind → why none can stand in
     remark: str = ""  # on stand-ins that pass by definition

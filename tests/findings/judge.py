@@ -68,6 +68,7 @@ def words():
     wins = row(rivals={"one that wins": lambda _: {"gain": 2.0}})
     check(made(data(1.0), wins).verdict == verdict.FAILS, "one that fails is able to")
     figure = three.figures["gain"]
+    check([one["gain"] for one in made(data(1.1, 1.2, 1.0)).each] == [1.1, 1.2, 1.0], "the figures of each repeat are kept")
     check((figure.median, figure.least, figure.most) == (1.1, 1.0, 1.3), "median, least and most are the repeats'")
     over = made(data(1.1), ranges=[Range("misses in flight", "2 to 12", {"2": data(1.1), "12": data(1.0)})])
     check(over.ranges[0].held == {"2": True, "12": False} and over.ranges[0].share == 0.5, "a range's share is of its values")
