@@ -103,8 +103,8 @@ def judge(check, repeats, *, size, basis, ranges=(), differs="", reason="", test
     tested = [outcome(check, test) for test in tests] if verdict in (FAILS, FLIPS) else []
     return Verdict(
         id=check.id, verdict=verdict, size=size, basis=basis, unit=check.unit, figures=spread(each), repeats=len(each),
-        held=held, each=each, stand_ins=stand_ins, lacks=check.lacks, remark=check.remark, ranges=ranges, closed=check.closed, part=check.part,
-        tests=tested, differs=differs, commit=commit(), host_ghz=cores.host_ghz(),
+        each=each, held=held, stand_ins=stand_ins, lacks=check.lacks, remark=check.remark, ranges=ranges, closed=check.closed,
+        part=check.part, tests=tested, differs=differs, commit=commit(), host_ghz=cores.host_ghz(),
         reason=IN_PART if verdict == FLIPS and often(held, len(each)) else said(verdict, reason, ranges, tested, check.part))
 
 
