@@ -234,7 +234,8 @@ NW_API int nw_drop_copies(void *array);
  * that it has from mmap, or one into it: `bytes` bytes from byte `offset` of the file on. nw_map_file
  * maps the file itself, read-only; null with a message where it cannot. `bytes` 0: to the file's end.
  * Both keep a descriptor of their own: yours may be closed. The former's array ends with nw_forget
- * (before munmap), the latter's with nw_free. They cannot be placed: their pages are the page cache's. */
+ * (before munmap), the latter's with nw_free. They cannot be placed: their pages are the page cache's. nw_replicate
+ * returns NW_INVALID where the mapping does not have what the file has from that byte on. */
 NW_API int nw_adopt_file(void *mapping, size_t bytes, int fd, uint64_t offset);
 NW_API void *nw_map_file(int fd, uint64_t offset, size_t bytes);
 

@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <linux/futex.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,6 +33,7 @@ typedef struct nw_guard {
 } nw_guard;
 
 static _Atomic(nw_guard *) guards;
+static _Atomic unsigned begun; /* how often a protection has begun */
 static struct sigaction previous;
 static _Atomic int previous_reset; /* it was to be called once */
 
@@ -66,44 +68,57 @@ static int writable(uintptr_t address) {
     return syscall(SYS_futex, &here, FUTEX_WAKE_OP_PRIVATE, 0, 0ul, word, nothing) >= 0;
 }
 
-static void give_access(const nw_guard *guard) {
-    uintptr_t start = atomic_load(&guard->start);
-    syscall(SYS_mprotect, start, atomic_load(&guard->end) - start, atomic_load(&guard->protection));
+/* Pages of an entry, as they were when its stamp was read: the entry may belong to another array a moment later. */
+typedef struct range {
+    uintptr_t start, end;
+    int protection;
+} range;
+
+static range range_of(const nw_guard *guard) {
+    return (range){atomic_load(&guard->start), atomic_load(&guard->end), atomic_load(&guard->protection)};
 }
 
-/* The first write. Copies are given up before it is carried out. */
+static void give_access(range of) { syscall(SYS_mprotect, of.start, of.end - of.start, of.protection); }
+
+/* The first write. Copies are given up before it is carried out. While the entry is HIT it is not used for another array,
+ * and its set is not freed (nw_guard_end waits). */
 static void first_write(nw_guard *guard, uintptr_t stamp, uintptr_t address, uintptr_t from) {
+    if (!advanced(guard, stamp, HIT))
+        return; /* another thread's: writing again finds what that one made of it */
     nw_copy_set *set = atomic_load(&guard->set);
     const char *data = atomic_load(&guard->data);
     size_t bytes = atomic_load(&guard->bytes);
-    if (!advanced(guard, stamp, HIT))
-        return; /* another thread's: writing again finds what that one made of it */
     atomic_store(&set->written, address - (uintptr_t)data);
     atomic_store(&set->dropped, 1);
-    give_access(guard);
+    give_access(range_of(guard));
     advanced(guard, atomic_load(&guard->stamp), WRITABLE);
     nw_guard_report(data, bytes, (const char *)address, from);
 }
 
 /* Whether the fault is one of a guarded array; it may be written to then. Of several threads one ends the protection. A
- * second one does so as well, without waiting: it may have interrupted the first. One that comes later finds memory that
- * can be written to; if it cannot, the program has protected it, and the fault is the program's. */
+ * second one does so as well, without waiting: it may have interrupted the first. One that comes later, also when the entry
+ * is no array's any more, finds memory that can be written to; if it cannot, the program has protected it, and the fault is
+ * the program's. */
 static int handled(uintptr_t address, uintptr_t from) {
+    unsigned before = atomic_load(&begun);
     for (nw_guard *guard = atomic_load(&guards); guard; guard = guard->next) {
-        uintptr_t stamp = atomic_load(&guard->stamp), start = atomic_load(&guard->start);
+        uintptr_t stamp = atomic_load(&guard->stamp);
+        range of = range_of(guard);
         int state = state_of(stamp);
-        if (state < HELD || address < start || address >= atomic_load(&guard->end) ||
-            atomic_load(&guard->stamp) != stamp)
+        if (state == IDLE || address < of.start || address >= of.end || atomic_load(&guard->stamp) != stamp)
             continue;
         if (state == WRITABLE)
-            return writable(address);
+            break;
         if (state == HELD)
             first_write(guard, stamp, address, from);
+        else if (state == HIT)
+            give_access(of);
         else
-            give_access(guard);
+            syscall(SYS_sched_yield); /* it is being protected: the write is tried again */
         return 1;
     }
-    return 0;
+    /* A write that began before the protection ended finds memory that can be written to, or that is protected anew. */
+    return writable(address) || atomic_load(&begun) != before;
 }
 
 static void die(int signal, const siginfo_t *info) {
@@ -239,10 +254,14 @@ void nw_guard_begin(const nw_array *array, nw_copy_set *set) {
     atomic_store(&guard->data, array->data);
     atomic_store(&guard->bytes, nw_array_bytes(array));
     set->guard = guard;
+    atomic_fetch_add(&begun, 1);
+    int failed = mprotect(span.start, span.bytes, protection & ~PROT_WRITE);
+    int error = errno;
+    /* Only now: a late fault of an earlier protection must not end this one before it has begun. */
     advanced(guard, atomic_load(&guard->stamp), HELD);
-    if (mprotect(span.start, span.bytes, protection & ~PROT_WRITE) == 0)
+    if (!failed)
         return;
-    not_guarded(array, strerror(errno));
+    not_guarded(array, strerror(error));
     nw_guard_end(set, 1); /* of several mappings the first ones may be protected by now */
 }
 
@@ -252,10 +271,14 @@ void nw_guard_end(nw_copy_set *set, int restore) {
         return;
     uintptr_t stamp = atomic_load(&guard->stamp);
     if (restore && state_of(stamp) == HELD)
-        give_access(guard);
+        give_access(range_of(guard));
     set->guard = NULL;
-    while (!advanced(guard, stamp, IDLE))
+    /* A thread that is about to give access needs the entry and the set. It cannot have been interrupted by this one: a
+     * signal's handler does not free arrays. */
+    while (state_of(stamp) == HIT || !advanced(guard, stamp, IDLE)) {
+        sched_yield();
         stamp = atomic_load(&guard->stamp);
+    }
 }
 
 int nw_guard_holds(const nw_copy_set *set) { return set->guard && state_of(atomic_load(&set->guard->stamp)) == HELD; }

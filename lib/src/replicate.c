@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/uio.h>
+#include <unistd.h>
 
 static void free_set(nw_copy_set *set) {
     for (int i = 0; i < set->count; i++)
@@ -138,7 +140,7 @@ static int changed(const nw_file *file, ssize_t got) {
     nw_file_name(file, name, sizeof name);
     if (got < 0)
         return nw_fail(NW_NOT_DONE, "%s cannot be read: %s; no copies were made", name, strerror((int)-got));
-    return nw_fail(NW_NOT_DONE, "%s was changed while it was read: no copies were made", name);
+    return nw_fail(NW_NOT_DONE, "%s was changed since it was adopted, or while it was read: no copies were made", name);
 }
 
 /* Reads a file once, piece by piece, and copies each piece on. */
@@ -153,6 +155,33 @@ static int read_pieces(const nw_array *array, nw_copy_set *set) {
             memcpy(set->of[i].data + at, set->of[0].data + at, bytes);
     }
     return NW_OK;
+}
+
+/* Whether the caller's mapping shows what was read: not so at another offset, of another file, or after private changes. The
+ * kernel reads the mapping, since touching a file that was truncated kills a process. */
+static int shows_the_file(const nw_array *array, const nw_copy_set *set) {
+    size_t all = nw_array_bytes(array);
+    char *piece = malloc(all < NW_PIECE ? all : NW_PIECE);
+    int same = 1;
+    for (size_t at = 0, bytes; piece && same && at < all; at += bytes) {
+        bytes = all - at < NW_PIECE ? all - at : NW_PIECE;
+        struct iovec to = {piece, bytes}, from = {(char *)array->data + at, bytes};
+        ssize_t got = process_vm_readv(getpid(), &to, 1, &from, 1, 0);
+        if (got < 0)
+            break; /* a container may forbid it */
+        same = memcmp(piece, set->of[0].data + at, (size_t)got) == 0;
+        if ((size_t)got < bytes)
+            break;
+    }
+    free(piece);
+    return same;
+}
+
+static int another_file(const nw_array *array) {
+    char name[160];
+    nw_file_name(array->file, name, sizeof name);
+    return nw_fail(NW_INVALID, "the memory at %p does not have what %s has from byte %llu on: no copies were made",
+                   (void *)array->data, name, (unsigned long long)array->file->offset);
 }
 
 /* What is read from the disk goes to the page cache by the thread's policy. It is interleaved, so that the cache does not
@@ -172,6 +201,8 @@ static int read_file(const nw_array *array, nw_copy_set *set) {
     nw_kernel_thread_as_before(&before);
     if (status == NW_OK && (nw_file_stamp(array->file, &after) || !nw_stamp_same(&set->stamp, &after)))
         return changed(array->file, 0);
+    if (status == NW_OK && !shows_the_file(array, set))
+        return another_file(array);
     return status;
 }
 

@@ -12,6 +12,7 @@
 #include <setjmp.h>
 #include <signal.h>
 #include <spawn.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -266,6 +267,35 @@ static void threads(void) {
     CHECK(nw_free(shared) == NW_OK, "%s", nw_last_error());
 }
 
+#if !defined(__SANITIZE_THREAD__)
+static _Atomic int ended;
+
+static void *write_until_the_end(void *unused) {
+    (void)unused;
+    for (size_t i = 0; !atomic_load(&ended); i++)
+        ((volatile char *)shared)[i * page % (4 * page)] = 1;
+    return NULL;
+}
+
+/* Protections begin and end while two threads write: none of their faults is taken for another's. */
+static void drops(void) {
+    pthread_t writers[2];
+    shared = new_array(4 * page);
+    listen();
+    for (int i = 0; i < 2; i++)
+        pthread_create(&writers[i], NULL, write_until_the_end, NULL);
+    int failures = 0;
+    for (int round = 0; round < 3000; round++)
+        failures += nw_replicate(shared) < 0 || nw_drop_copies(shared) != NW_OK;
+    atomic_store(&ended, 1);
+    for (int i = 0; i < 2; i++)
+        pthread_join(writers[i], NULL);
+    CHECK(failures == 0, "%d failures", failures);
+    CHECK(!strstr(all_printed(), "not reported"), "%s", all_printed());
+    CHECK(nw_free(shared) == NW_OK, "%s", nw_last_error());
+}
+#endif
+
 /* ---- Faults of others ------------------------------------------------------------------------------ */
 
 static sigjmp_buf past;
@@ -401,6 +431,9 @@ static const scene scenes[] = {
     {"adopted", adopted, 0},
     {"kernel", not_by_instructions, 0},
     {"threads", threads, 0},
+#if !defined(__SANITIZE_THREAD__) /* it writes while copies are made, which is a race of the test's own */
+    {"drops", drops, 0},
+#endif
     {"handler", a_handler_before, 0},
     {"once", a_handler_once, SIGSEGV},
     {"none", no_handler, SIGSEGV},
