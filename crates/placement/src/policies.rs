@@ -12,6 +12,7 @@ mod map;
 mod mixed;
 mod node;
 mod random;
+mod readers;
 mod round_robin;
 mod weighted;
 
@@ -27,11 +28,13 @@ pub use map::Map;
 pub use mixed::Mixed;
 pub use node::Node;
 pub use random::Random;
+pub use readers::Readers;
+pub(crate) use readers::rounds;
 pub use round_robin::RoundRobin;
 pub(crate) use weighted::round as weighted_round;
 pub use weighted::{Weighted, weights};
 
-use crate::mirror::{is_mirror, not_a_placement};
+use crate::mirror::{MIRROR_USAGE, is_mirror, not_a_placement};
 use crate::rules::{object_page, placeable};
 use crate::{Context, Distribution, Mapping, PagePolicy, PolicyError};
 use nodewise_analysis::NodeCounts;
@@ -113,7 +116,9 @@ registry! {
     "mixed" "mixed[:MIN_EXCLUSIVITY]" true "locality for exclusive pages, interleave for shared ones" => mixed::make;
     "frequency" "frequency" true "the processor that accesses the page most; ties and private pages by first touch"
         => |r| r.plain(Frequency);
-    "weighted" "weighted" true "interleave in proportion to controller bandwidth" => |r| r.plain(Weighted);
+    "weighted" "weighted[:readers]" true
+        "interleave in proportion to controller bandwidth; with `readers`, each object by what its readers wait for"
+        => readers::make;
     "cyclic" "cyclic" false "each array's pages in turn, from its first page on (MAI)" => |r| r.plain(Cyclic);
     "skew" "skew" false "each array in turn, each round of pages one node further on (MAI)" => |r| r.plain(Skew);
     "prime" "prime[:P]" false "each array in turn over a prime number of virtual nodes (MAI)" => dealt::prime;
@@ -222,7 +227,7 @@ pub fn page_policy(
     let known = nodewise_input::resolve(name, POLICIES.iter().map(|k| k.name)).map_err(|hint| {
         let known: Vec<_> = POLICIES.iter().map(|k| k.usage).collect();
         PolicyError(format!(
-            "unknown policy `{text}`{hint}; known: {}, ./LIBRARY.so",
+            "unknown policy `{text}`{hint}; known: {}, {MIRROR_USAGE} (simulate, report), ./LIBRARY.so",
             known.join(", ")
         ))
     })?;

@@ -28,7 +28,7 @@ pub fn weights(machine: &Machine) -> Vec<u32> {
     weights.into_iter().map(|w| w / divisor).collect()
 }
 
-fn greatest_common_divisor(a: u32, b: u32) -> u32 {
+pub(super) fn greatest_common_divisor(a: u32, b: u32) -> u32 {
     if b == 0 {
         a
     } else {

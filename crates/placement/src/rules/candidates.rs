@@ -14,6 +14,8 @@ pub(super) struct Scene<'a> {
     pub nodes: usize,
     /// The list of nodes by which the weighted policy deals pages.
     pub weighted: &'a [NodeId],
+    /// Lengths of other lists by which the policy may deal pages.
+    pub rounds: &'a [usize],
     /// Mean number of accesses to a page of the program.
     pub mean: f64,
 }
@@ -70,6 +72,7 @@ fn turns_of(samples: &[Sample], scene: &Scene<'_>) -> Vec<Distribution> {
     used.sort_unstable();
     used.dedup();
     let mut lengths = vec![used.len(), scene.nodes, scene.weighted.len()];
+    lengths.extend_from_slice(scene.rounds);
     lengths.sort_unstable();
     lengths.dedup();
     lengths.retain(|l| *l > 1);

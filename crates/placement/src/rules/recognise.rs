@@ -4,7 +4,7 @@ use super::apply::{apply, undecided};
 use super::candidates::{Scene, candidates, simplest};
 use super::samples::{Group, Piece, groups, name};
 use super::{Distribution, Kept, OtherRuns, Placement, Rule, Selector, ThreadBinding};
-use crate::policies::weighted_round;
+use crate::policies::{rounds, weighted_round};
 use crate::{Context, Mapping};
 use nodewise_analysis::figures::{bytes, percent};
 use nodewise_analysis::{Roles, measure};
@@ -53,6 +53,7 @@ pub fn recognise(context: &Context<'_>, mapping: &Mapping) -> Recognised {
         threads: &threads,
         nodes: machine.node_count(),
         weighted: &weighted,
+        rounds: rounds(&mapping.policy),
         mean: total.max(1) as f64 / histogram.len().max(1) as f64,
     };
     let rules = groups(context, mapping, &first_touch)

@@ -1,0 +1,59 @@
+//! Pages dealt by shares, exact to one page in each hundred.
+
+use crate::policies::weighted::greatest_common_divisor;
+use nodewise_machine::NodeId;
+
+/// Pages of a round: shares are rounded to hundredths.
+const ROUND: u32 = 100;
+
+/// The node of each page of a round.
+pub(super) struct Deal {
+    round: Vec<NodeId>,
+}
+
+impl Deal {
+    /// Spreads each node's pages evenly over the round, which is as short as the shares in hundredths allow. `shares` add
+    /// up to 1.
+    pub fn new(shares: &[f64]) -> Self {
+        let weights = hundredths(shares);
+        let divisor = weights.iter().copied().fold(0, greatest_common_divisor).max(1);
+        let length = ROUND / divisor;
+        let mut dealt = vec![0u32; weights.len()];
+        let due = |slot: u32, node: usize, dealt: &[u32]| {
+            i64::from(weights[node] / divisor) * i64::from(slot + 1)
+                - i64::from(dealt[node]) * i64::from(length)
+        };
+        let mut next = |slot: u32| {
+            let most = (0..weights.len())
+                .rev()
+                .max_by_key(|n| due(slot, *n, &dealt))
+                .unwrap_or(0);
+            dealt[most] += 1;
+            NodeId(most as u32)
+        };
+        Self {
+            round: (0..length).map(&mut next).collect(),
+        }
+    }
+
+    /// The node of the page with this number.
+    pub fn node(&self, number: u64) -> NodeId {
+        self.round[(number % self.round.len() as u64) as usize]
+    }
+}
+
+/// Shares in hundredths that add up to 100: those with the largest remainders are rounded up.
+fn hundredths(shares: &[f64]) -> Vec<u32> {
+    let exact: Vec<f64> = shares.iter().map(|s| s * f64::from(ROUND)).collect();
+    let mut weights: Vec<u32> = exact.iter().map(|e| (e + 1e-6).floor() as u32).collect();
+    let mut order: Vec<usize> = (0..shares.len()).collect();
+    order.sort_by(|a, b| {
+        let rest = |i: usize| exact[i] - f64::from(weights[i]);
+        rest(*b).total_cmp(&rest(*a))
+    });
+    let left = ROUND.saturating_sub(weights.iter().sum());
+    for node in order.iter().cycle().take(left as usize) {
+        weights[*node] += 1;
+    }
+    weights
+}
