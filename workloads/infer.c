@@ -30,10 +30,13 @@ enum { LAYERS = 8, ROWS = 4 /* that a thread takes at a time */ };
 static size_t bytes(long n) { return (size_t)LAYERS * n * n * sizeof(float); }
 
 /* -1, 0 or 1. */
-static float weight(long n, long row, long column) { return (float)((long)(mix((uint64_t)(row * n + column)) % 3) - 1); }
+static float weight(long n, long row, long column) {
+    return (float)((long)(mix((uint64_t)(row * n + column)) % 3) - 1);
+}
 
 static void give_up_on_file(const char *what) {
-    fprintf(stderr, "infer: cannot %s the weights in %s: %s\n", what, getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp", strerror(errno));
+    fprintf(stderr, "infer: cannot %s the weights in %s: %s\n", what, getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp",
+            strerror(errno));
     exit(2);
 }
 

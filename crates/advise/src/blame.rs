@@ -6,7 +6,9 @@ use crate::few_lines::FewLines;
 use crate::gain::saved;
 use crate::loops::conflict;
 use crate::users::{FirstTouched, Pass, UsedBy, first_touched, pass, used_by};
-use nodewise_analysis::{Affinity, Conflict, Metrics, Pattern, Remedy, Samples, SharingClass, Usage};
+use nodewise_analysis::{
+    Affinity, Conflict, Metrics, Pattern, Remedy, Samples, SharingClass, Usage, object_names,
+};
 use nodewise_placement::{Context, Mapping};
 use nodewise_profile::ObjectId;
 use nodewise_simulation::Simulation;
@@ -78,7 +80,7 @@ pub(crate) fn blame(
     let mut touched = first_touched(context);
     let saved = saved(simulation);
     let accessed: Vec<ObjectId> = measured.objects.keys().copied().collect();
-    let names = names(context, &accessed);
+    let names = object_names(context.profile, &accessed);
     let wasted = |id: &ObjectId| cost_shares[id.index()].wasted;
     let mut costliest: Vec<_> = measured.objects.iter().zip(names).collect();
     costliest.retain(|((id, _), _)| id.index() < objects.len());
@@ -158,29 +160,6 @@ impl Cuts {
     fn is_like(&self, other: &Self) -> bool {
         self.dimensions == other.dimensions && self.rows.abs_diff(other.rows) * 10 <= self.rows
     }
-}
-
-/// The names of objects: equal names are numbered in the order of the profile.
-fn names(context: &Context<'_>, accessed: &[ObjectId]) -> Vec<String> {
-    let name = |id: &ObjectId| match context.profile.object(*id) {
-        Some(object) if object.name.is_empty() => object.kind.name(),
-        Some(object) => object.name.as_str(),
-        None => "",
-    };
-    let mut seen: BTreeMap<&str, (usize, usize)> = BTreeMap::new();
-    for id in accessed {
-        seen.entry(name(id)).or_default().0 += 1;
-    }
-    let numbered = |id: &ObjectId| {
-        let name = name(id);
-        let (all, before) = seen.get_mut(name).expect("counted above");
-        *before += 1;
-        match *all {
-            1 => name.to_owned(),
-            _ => format!("{name} #{before}"),
-        }
-    };
-    accessed.iter().map(numbered).collect()
 }
 
 fn one(

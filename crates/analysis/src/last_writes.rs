@@ -9,6 +9,8 @@ use nodewise_profile::{Access, ObjectId, SliceId, ThreadId};
 pub struct LastWrite {
     /// The last slice in which it was written; `None` if it never was.
     pub slice: Option<SliceId>,
+    /// The first slice in which it was accessed.
+    pub first: SliceId,
     /// Accesses over the whole recording.
     pub accesses: u64,
     /// Accesses in later slices than that one: reads, all of them.
@@ -24,6 +26,9 @@ impl LastWrite {
     }
 
     fn add(&mut self, row: &Access) {
+        if self.accesses == 0 {
+            self.first = row.slice;
+        }
         self.accesses += row.total();
         if row.writes > 0 {
             self.slice = self.slice.max(Some(row.slice));
@@ -36,7 +41,7 @@ impl LastWrite {
     }
 }
 
-/// Finds the last write of each object. Rows must ascend by slice. The order of accesses in a slice is unknown: a read in
+/// Finds the last recorded store to each object; what system calls and code that is not counted write is not seen. Rows must ascend by slice. The order of accesses in a slice is unknown: a read in
 /// the slice of the last write counts as before it.
 #[derive(Clone, Debug, Default)]
 pub struct LastWrites {

@@ -260,7 +260,7 @@ fn copies(selected: &Selected, list: &Split, writes: &LastWrites) -> anyhow::Res
     }
     let counted = !selected.profile().meta.observer.is_sampled();
     let several = selected.machine.cpu_nodes().count() > 1;
-    let found = match counted && several {
+    let found = match counted && several && selected.histogram.shift == 0 {
         true => selected.copies(&["mirror".to_owned()], writes)?,
         false => Vec::new(),
     };
@@ -270,12 +270,8 @@ fn copies(selected: &Selected, list: &Split, writes: &LastWrites) -> anyhow::Res
 /// Whether copies, once filled, are predicted to be so much faster than every placement that a change of the program is
 /// worth it.
 fn gains_more(copies: &Prediction, simulation: &Simulation) -> bool {
-    let placed = simulation.predictions.iter().map(|p| p.speedup.typical);
-    let gain = copies
-        .copied
-        .as_ref()
-        .map_or(1.0, |c| c.speedup_once_filled.typical);
-    gain > placed.fold(1.0, f64::max) * (1.0 + MIN_GAIN)
+    let placed = simulation.predictions.iter().map(|p| p.speedup_later.typical);
+    copies.speedup_later.typical > placed.fold(1.0, f64::max) * (1.0 + MIN_GAIN)
 }
 
 /// Puts first-touch, the baseline, before the other mappings.

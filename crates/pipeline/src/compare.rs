@@ -22,6 +22,7 @@ use movers::Movers;
 use nodes::NodeChoices;
 use nodewise_analysis::{LastWrites, Visitor};
 use nodewise_machine::Machine;
+use nodewise_placement::{is_mirror, not_a_placement};
 use nodewise_simulation::{
     Changing, Parameters, Range, Simulation, Traffic, simulate_moving, with_assumed_bandwidth,
     with_latency_ratio,
@@ -67,6 +68,13 @@ impl Question {
     /// # Errors
     /// If the profile, the machine or a policy is unknown or cannot be used, or the prediction fails.
     pub fn compare(&self, machine: &str) -> anyhow::Result<Comparison> {
+        if is_mirror(&self.limits.start) {
+            bail!(
+                "--start {}: {}",
+                self.limits.start,
+                not_a_placement(&self.limits.start)
+            );
+        }
         let list = match self.selection.affinity.as_str() {
             ASYM => self.list().without_copies("--affinity asym")?,
             _ => self.list(),
@@ -96,6 +104,7 @@ impl Question {
                 let changing = Changing {
                     moving: movers.all()?,
                     copies: selected.copies(&list.copies, &writes)?,
+                    last_copy: None,
                 };
                 let (context, reader) = (selected.context(), &selected.reader);
                 let simulation = simulate_moving(&context, &mappings, changing, reader, &parameters)?;

@@ -54,14 +54,19 @@ impl LaterPasses {
             machine,
         } = context;
         let (homes, nodes) = (&mappings[0].nodes, machine.node_count());
-        let mut simulating = SimulationVisitor::new(&context, mappings, replayed(&context), parameters);
-        // The policy that moves pages is kept apart from the mappings: advice is about what `map` and `run` can place.
-        let mut moving =
-            moving.map(|m| SimulationVisitor::new(&context, &mappings[..1], vec![m], parameters));
         let copying = Changing {
             copies,
             ..Changing::default()
         };
+        let placed = Changing {
+            moving: replayed(&context),
+            last_copy: copying.last_copy(),
+            ..Changing::default()
+        };
+        let mut simulating = SimulationVisitor::new(&context, mappings, placed, parameters);
+        // The policy that moves pages is kept apart from the mappings: advice is about what `map` and `run` can place.
+        let mut moving =
+            moving.map(|m| SimulationVisitor::new(&context, &mappings[..1], vec![m], parameters));
         let mut copies = (!copying.copies.is_empty())
             .then(|| SimulationVisitor::new(&context, &mappings[..1], copying, parameters));
         let mut maps = sums.maps(profile, histogram);

@@ -6,17 +6,23 @@
 use crate::{Context, Named, PolicyError};
 use glob::Pattern;
 use nodewise_analysis::figures::bytes;
-use nodewise_analysis::{LastWrite, LastWrites};
+use nodewise_analysis::{LastWrite, LastWrites, NodeCounts, object_names};
 use nodewise_machine::{Machine, NodeId, format_list, parse_list};
 use nodewise_profile::{BASE_PAGE_SIZE, Object, ObjectId, ObjectKind, SliceId};
+use std::collections::BTreeMap;
 
 /// The word before the colon.
 const MIRROR: &str = "mirror";
 /// How it is written.
 pub const MIRROR_USAGE: &str = "mirror[:OBJECTS][@NODES]";
 
-/// Copies that nobody asked for by name may take one part in this many of the smallest node's memory.
+/// Copies that were not asked for by name may take one part in this many of the smallest node's memory.
 const MEMORY_DIVISOR: u64 = 4;
+/// An object is divided over nodes, so that placing its pages does what copies would, if one node makes this share of the
+/// accesses to each of its pages.
+const MAX_EXCLUSIVITY: f64 = 0.8;
+/// The name of a module's data that belong to no variable.
+const NO_VARIABLE: &str = "(static data)";
 
 /// The policy as written: which objects, on which nodes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,6 +30,8 @@ pub struct Mirror {
     text: String,
     /// Patterns of names; empty for all objects that copies suit.
     objects: Vec<Pattern>,
+    /// All of OBJECTS as one name, as that of a stripped program's function has a `+`.
+    whole: Option<Pattern>,
     /// The nodes that get copies, ascending.
     holders: Vec<NodeId>,
 }
@@ -37,8 +45,11 @@ pub struct Mirrored {
     pub name: String,
     /// Bytes of one copy, in whole pages.
     pub bytes: u64,
-    /// The slice of its last write; copies are made after it. `None`: before the program works.
+    /// The slice after which it is copied: that of the last store to it, else that of the first access. `None`: before the
+    /// program works, as of files.
     pub after: Option<SliceId>,
+    /// Whether a store to it was recorded. What system calls write (`read`) is not seen.
+    pub stored: bool,
 }
 
 /// Which objects are copied, when, and which copy each node reads.
@@ -87,7 +98,11 @@ pub fn not_a_placement(policy: &str) -> String {
 /// Whether copies of this size may be suggested: they take at most a quarter of the smallest node that has CPUs.
 #[must_use]
 pub fn copies_fit(bytes: u64, machine: &Machine) -> bool {
-    let smallest = machine.cpu_nodes().map(|n| machine.nodes[n.index()].memory).min();
+    fit_on(bytes, machine.cpu_nodes(), machine)
+}
+
+fn fit_on(bytes: u64, nodes: impl Iterator<Item = NodeId>, machine: &Machine) -> bool {
+    let smallest = nodes.map(|n| machine.nodes[n.index()].memory).min();
     smallest.is_some_and(|memory| bytes <= memory / MEMORY_DIVISOR)
 }
 
@@ -96,43 +111,55 @@ impl Mirror {
     /// `0-1+4`.
     ///
     /// # Errors
-    /// One line, if it is another policy, a pattern is none, or nodes have no memory.
+    /// One line, if it is another policy, names nothing, a pattern is none, or nodes have no memory.
     pub fn parse(text: &str, machine: &Machine) -> Result<Self, PolicyError> {
+        let error = |what: String| PolicyError(format!("{text}: {what}"));
         let rest = text.strip_prefix(MIRROR).filter(|_| is_mirror(text));
-        let rest = rest.ok_or_else(|| PolicyError(format!("`{text}` is not {MIRROR_USAGE}")))?;
-        match rest.rsplit_once('@') {
-            Some((names, nodes)) if parse_list(&nodes.replace('+', ",")).is_some() => {
-                Self::new(text, names, Some(nodes), machine)
-            }
-            _ => Self::new(text, rest, None, machine),
+        let rest = rest.ok_or_else(|| error(format!("not {MIRROR_USAGE}")))?;
+        // A name may have an @, so what follows it is a list of nodes if it begins like one, or if there is no name.
+        let listed = |nodes: &str| nodes.starts_with(|c: char| c.is_ascii_digit()) || rest.starts_with('@');
+        let (names, nodes) = match rest.rsplit_once('@') {
+            Some((names, nodes)) if listed(nodes) => (names, Some(nodes)),
+            _ => (rest, None),
+        };
+        if names == ":" {
+            return Err(error(format!("no object is named; {MIRROR_USAGE}")));
         }
-    }
-
-    fn new(text: &str, names: &str, nodes: Option<&str>, machine: &Machine) -> Result<Self, PolicyError> {
-        let pattern = |name: &str| {
-            Pattern::new(name)
-                .map_err(|e| PolicyError(format!("{text}: `{name}` is no pattern of names: {e}")))
+        let pattern = |name: &str| match name.is_empty() {
+            true => Err(error("a name is empty".to_owned())),
+            false => Pattern::new(name).map_err(|e| error(format!("`{name}` is no pattern of names: {e}"))),
         };
-        let names = names.trim_start_matches(':').split('+').filter(|n| !n.is_empty());
-        let holders = match nodes {
-            None => machine.cpu_nodes().collect(),
-            Some(list) => on(text, &list.replace('+', ","), machine)?,
-        };
+        let names = names.strip_prefix(':').map(|names| names.split('+'));
         Ok(Self {
             text: text.to_owned(),
-            objects: names.map(pattern).collect::<Result<_, _>>()?,
-            holders,
+            objects: names
+                .into_iter()
+                .flatten()
+                .map(pattern)
+                .collect::<Result<_, _>>()?,
+            whole: names_as_written(text),
+            holders: match nodes {
+                None => machine.cpu_nodes().collect(),
+                Some(list) => on(list, machine).map_err(error)?,
+            },
         })
     }
 
-    /// Decides which objects are copied. Without names: arrays and files that CPUs of several nodes read after the last
-    /// write to them, most of whose accesses come after it, as many as fit ([`copies_fit`]), the most read first.
+    /// Decides which objects are copied. Without names: files, and arrays with a recorded store, that CPUs of several nodes
+    /// read after the last store, page by page; as many as fit ([`copies_fit`]), the most read first.
     ///
     /// # Errors
-    /// One line, if an object was named that copies do not suit, or that no object is called.
+    /// One line, if decisions are made for pages larger than the machine's, an object was named that copies do not suit, or
+    /// no object is called so.
     pub fn plan(&self, context: &Context<'_>, writes: &LastWrites) -> Result<Copies, PolicyError> {
+        if context.histogram.shift > 0 {
+            return Err(PolicyError(format!(
+                "{}: copies are predicted for pages of 4K: larger ones may have parts of several objects",
+                self.text
+            )));
+        }
         let objects = match self.objects.is_empty() {
-            true => suitable(context, writes),
+            true => self.suitable(context, writes),
             false => self.named(context, writes)?,
         };
         Ok(Copies {
@@ -144,19 +171,43 @@ impl Mirror {
     }
 
     fn named(&self, context: &Context<'_>, writes: &LastWrites) -> Result<Vec<Mirrored>, PolicyError> {
-        for pattern in &self.objects {
-            if !copied_kinds(context).any(|(_, o)| is_called(o, pattern)) {
+        let all = named_objects(context, writes);
+        let is_whole = |o: &Copyable<'_>| self.whole.as_ref().is_some_and(|p| o.is_called(p));
+        let whole: Vec<Pattern> = self
+            .whole
+            .iter()
+            .filter(|_| all.iter().any(is_whole))
+            .cloned()
+            .collect();
+        let patterns = if whole.is_empty() { &self.objects } else { &whole };
+        let mut found = Vec::new();
+        for pattern in patterns {
+            let called: Vec<&Copyable<'_>> = all.iter().filter(|o| o.is_called(pattern)).collect();
+            let [first, ..] = called[..] else {
                 return Err(self.unknown(pattern, context, writes));
+            };
+            let (suits, refused): (Vec<_>, Vec<_>) = called
+                .iter()
+                .map(|o| self.one(o, writes))
+                .partition(Result::is_ok);
+            // A pattern may match objects that copies do not suit, besides others.
+            match refused.into_iter().next() {
+                Some(Err(error)) if suits.is_empty() => return Err(error),
+                None if suits.is_empty() => {
+                    return Err(PolicyError(format!(
+                        "{}: {} is not accessed",
+                        self.text, first.name
+                    )));
+                }
+                _ => found.extend(suits.into_iter().flatten()),
             }
         }
-        let wanted = |o: &Object| self.objects.iter().any(|p| is_called(o, p));
-        let named = copied_kinds(context).filter(|(_, o)| wanted(o));
-        let named = named.filter_map(|(id, o)| Some(self.one(id, o, writes.of(id)?, writes.last())));
-        let named = named.collect::<Result<Vec<_>, _>>()?;
-        let each: u64 = named.iter().map(|o| o.bytes).sum();
+        found.sort_by_key(|m: &Mirrored| m.object);
+        found.dedup_by_key(|m| m.object);
+        let each: u64 = found.iter().map(|o| o.bytes).sum();
         let full = |n: &&NodeId| context.machine.nodes[n.index()].memory < each;
         match self.holders.iter().find(full) {
-            None => Ok(named),
+            None => Ok(found),
             Some(node) => Err(PolicyError(format!(
                 "{}: copies take {} on each node, node {node} has {}",
                 self.text,
@@ -166,54 +217,88 @@ impl Mirror {
         }
     }
 
-    fn one(
-        &self,
-        id: ObjectId,
-        object: &Object,
-        write: &LastWrite,
-        last: SliceId,
-    ) -> Result<Mirrored, PolicyError> {
-        if write.after > 0 {
-            return Ok(mirrored(id, object, write.slice));
+    fn one(&self, object: &Copyable<'_>, writes: &LastWrites) -> Result<Mirrored, PolicyError> {
+        let name = &object.name;
+        let error = |what: String| PolicyError(format!("{}: {name} {what}", self.text));
+        let Some(write) = writes.of(object.id) else {
+            return Err(error("is not accessed".to_owned()));
+        };
+        let made = object.copied(write);
+        let read_later = match made.stored {
+            true => write.after > 0,
+            false => made.after.is_none_or(|after| after < writes.last()),
+        };
+        if read_later {
+            return Ok(made);
         }
-        let until = write.slice.map_or(0, |s| s.0);
-        Err(PolicyError(match last.0 {
-            0 => format!(
-                "{}: {} is written, and the recording has one slice, so when is unknown: nodewise record --slice region",
-                self.text, object.name
-            ),
-            last => format!(
-                "{}: {} is written in slice {until} (the last is {last}) and not read after that: copies of it would serve nothing",
-                self.text, object.name
+        Err(error(match (writes.last().0, write.slice) {
+            (0, _) => "is filled and read in the recording's only slice; nodewise record --slice region, or a time such as \
+                       50ms"
+                .to_owned(),
+            (last, slice) => format!(
+                "is written in slice {} (the last is {last}) and not read after that: copies of it would serve nothing",
+                slice.map_or(0, |s| s.0)
             ),
         }))
     }
 
+    fn suitable(&self, context: &Context<'_>, writes: &LastWrites) -> Vec<Mirrored> {
+        let fits = |bytes| fit_on(bytes, self.holders.iter().copied(), context.machine);
+        let one = |object: &Copyable<'_>| {
+            let write = writes.of(object.id)?;
+            let made = object.copied(write);
+            let known = made.stored || object.object.kind == ObjectKind::File;
+            let suits =
+                known && write.after > 0 && object.name != NO_VARIABLE && several_nodes(write, context);
+            suits.then_some((write.after, made))
+        };
+        let mut found: Vec<(u64, Mirrored)> = named_objects(context, writes).iter().filter_map(one).collect();
+        let divided = exclusivity(context, found.iter().map(|f| f.1.object));
+        found.retain(|(_, m)| divided.get(&m.object).is_none_or(|e| *e <= MAX_EXCLUSIVITY));
+        found.sort_by_key(|(after, _)| std::cmp::Reverse(*after));
+        let mut sum = 0;
+        found.retain(|(_, object)| {
+            let room = fits(sum + object.bytes);
+            sum += if room { object.bytes } else { 0 };
+            room
+        });
+        let mut chosen: Vec<Mirrored> = found.into_iter().map(|f| f.1).collect();
+        chosen.sort_by_key(|m| m.object);
+        chosen
+    }
+
     fn unknown(&self, pattern: &Pattern, context: &Context<'_>, writes: &LastWrites) -> PolicyError {
-        let suits = suitable(context, writes);
+        let suits = self.suitable(context, writes);
         let names: Vec<&str> = suits.iter().map(|m| m.name.as_str()).take(5).collect();
         let hint = match names.is_empty() {
             true => "none would suit".to_owned(),
             false => format!("copies suit {}", names.join(", ")),
         };
         PolicyError(format!(
-            "{}: no array or file is called `{pattern}`; {hint}",
+            "{}: no array or file is called `{pattern}` (names are whole, * and ? stand for any characters); {hint}",
             self.text
         ))
     }
 }
 
+/// OBJECTS as one pattern, if it has a `+`.
+fn names_as_written(text: &str) -> Option<Pattern> {
+    let names = text.strip_prefix(MIRROR)?.strip_prefix(':')?;
+    Pattern::new(names).ok().filter(|_| names.contains('+'))
+}
+
 /// Nodes of the machine with memory.
-fn on(text: &str, list: &str, machine: &Machine) -> Result<Vec<NodeId>, PolicyError> {
-    let nodes = parse_list(list).unwrap_or_default();
+fn on(list: &str, machine: &Machine) -> Result<Vec<NodeId>, String> {
+    let nodes = parse_list(&list.replace('+', ",")).filter(|nodes| !nodes.is_empty());
+    let nodes = nodes.ok_or_else(|| format!("`{list}` is no list of nodes such as 0-1+4"))?;
     let known = |n: &u32| machine.nodes.get(*n as usize).is_some_and(|n| n.memory > 0);
-    match nodes.iter().find(|n| !known(n)) {
-        None if !nodes.is_empty() => Ok(nodes.into_iter().map(NodeId).collect()),
-        _ => Err(PolicyError(format!(
-            "{text}: nodes with memory are {} on {}",
+    match nodes.iter().all(known) {
+        true => Ok(nodes.into_iter().map(NodeId).collect()),
+        false => Err(format!(
+            "nodes with memory are {} on {}",
             format_list(&(0..machine.node_count() as u32).filter(known).collect::<Vec<_>>()),
             machine.name
-        ))),
+        )),
     }
 }
 
@@ -232,46 +317,64 @@ fn nearest(holders: &[NodeId], machine: &Machine) -> Vec<NodeId> {
     machine.node_ids().map(of).collect()
 }
 
-/// Arrays and files: what the library can copy.
-fn copied_kinds<'a>(context: &Context<'a>) -> impl Iterator<Item = (ObjectId, &'a Object)> {
-    let objects = context.profile.objects.iter().enumerate();
-    objects
-        .filter(|(_, o)| o.kind.is_mappable() || o.kind == ObjectKind::File)
-        .map(|(i, o)| (ObjectId::from_index(i), o))
+/// An array or a file: what the library can copy.
+struct Copyable<'a> {
+    id: ObjectId,
+    object: &'a Object,
+    /// As reports call it: several objects of one name are numbered.
+    name: String,
 }
 
-/// A pattern is of the whole name; of a file, of its path or its end, as rules name files.
-fn is_called(object: &Object, pattern: &Pattern) -> bool {
-    let file = || Named::new(pattern.as_str()).is_some_and(|n| n.matches(&object.name));
-    pattern.matches(&object.name) || (object.kind == ObjectKind::File && file())
-}
+impl Copyable<'_> {
+    /// A pattern is of the whole name, numbered or not; of a file, of its path or its end, as rules name files.
+    fn is_called(&self, pattern: &Pattern) -> bool {
+        let file = || Named::new(pattern.as_str()).is_some_and(|n| n.matches(&self.object.name));
+        pattern.matches(&self.name)
+            || pattern.matches(&self.object.name)
+            || pattern.as_str() == self.name
+            || pattern.as_str() == self.object.name
+            || (self.object.kind == ObjectKind::File && file())
+    }
 
-fn mirrored(id: ObjectId, object: &Object, after: Option<SliceId>) -> Mirrored {
-    Mirrored {
-        object: id,
-        name: object.name.clone(),
-        bytes: object.pages * BASE_PAGE_SIZE,
-        after,
+    fn copied(&self, write: &LastWrite) -> Mirrored {
+        let before = self.object.kind == ObjectKind::File;
+        Mirrored {
+            object: self.id,
+            name: self.name.clone(),
+            bytes: self.object.pages * BASE_PAGE_SIZE,
+            after: write.slice.or_else(|| (!before).then_some(write.first)),
+            stored: write.slice.is_some(),
+        }
     }
 }
 
-fn suitable(context: &Context<'_>, writes: &LastWrites) -> Vec<Mirrored> {
-    let suits = |write: &LastWrite| 2 * write.after > write.accesses && several_nodes(write, context);
-    let one = |(id, object): (ObjectId, &Object)| {
-        let write = writes.of(id).filter(|w| suits(w))?;
-        Some((write.after, mirrored(id, object, write.slice)))
+/// The arrays and files that were accessed.
+fn named_objects<'a>(context: &Context<'a>, writes: &LastWrites) -> Vec<Copyable<'a>> {
+    let ids = (0..context.profile.objects.len()).map(ObjectId::from_index);
+    let accessed: Vec<ObjectId> = ids.filter(|id| writes.of(*id).is_some()).collect();
+    let names = object_names(context.profile, &accessed);
+    let one = |(id, name)| {
+        let object = context.profile.object(id)?;
+        let copyable = object.kind.is_mappable() || object.kind == ObjectKind::File;
+        copyable.then_some(Copyable { id, object, name })
     };
-    let mut found: Vec<(u64, Mirrored)> = copied_kinds(context).filter_map(one).collect();
-    found.sort_by_key(|(after, _)| std::cmp::Reverse(*after));
-    let mut bytes = 0;
-    found.retain(|(_, object)| {
-        let fits = copies_fit(bytes + object.bytes, context.machine);
-        bytes += if fits { object.bytes } else { 0 };
-        fits
-    });
-    let mut chosen: Vec<Mirrored> = found.into_iter().map(|f| f.1).collect();
-    chosen.sort_by_key(|m| m.object);
-    chosen
+    accessed.into_iter().zip(names).filter_map(one).collect()
+}
+
+/// By object: the share of its accesses that the node makes which accesses a page most, over all its pages.
+fn exclusivity(context: &Context<'_>, of: impl Iterator<Item = ObjectId>) -> BTreeMap<ObjectId, f64> {
+    let histogram = context.histogram;
+    let mut sums: BTreeMap<ObjectId, (u64, u64)> = of.map(|id| (id, (0, 0))).collect();
+    let mut counts = NodeCounts::new(context.machine.node_count());
+    for (page, object) in histogram.objects.iter().enumerate() {
+        if let Some((most, all)) = sums.get_mut(object) {
+            counts.load(histogram.page(page).entries, context.affinity);
+            *most += counts.all().iter().copied().max().unwrap_or(0);
+            *all += counts.all().iter().sum::<u64>();
+        }
+    }
+    let share = |(id, (most, all)): (ObjectId, (u64, u64))| (id, most as f64 / all.max(1) as f64);
+    sums.into_iter().map(share).collect()
 }
 
 /// Whether CPUs of several nodes read it after the last write.
@@ -335,6 +438,7 @@ mod tests {
             name: recorded.profile.objects[first as usize].name.clone(),
             bytes: 8 * 4096,
             after: Some(SliceId(0)),
+            stored: true,
         };
         assert_eq!(copies.objects, [expected]);
         assert_eq!((copies.holders.len(), copies.bytes()), (4, 4 * 8 * 4096));
@@ -346,11 +450,10 @@ mod tests {
         let mut recorded = two_objects();
         recorded.machine.latency_ns[3] = vec![400.0, 300.0, 350.0, 100.0];
         let first = ObjectId::from_index(recorded.profile.objects.len() - 2).0;
-        let rows = [(0, first, 1, 9, 0), (0, first, 3, 9, 0)];
+        let rows = [(0, first, 0, 0, 1), (1, first, 1, 9, 0), (1, first, 3, 9, 0)];
         let copies = plan(&recorded, "mirror@0-1", &rows).unwrap();
         assert_eq!(copies.nearest, [0, 1, 0, 1].map(NodeId));
         assert_eq!(copies.bytes(), 2 * 8 * 4096);
-        assert_eq!(copies.objects[0].after, None, "never written");
     }
 
     #[test]
@@ -363,7 +466,7 @@ mod tests {
         assert!(error.contains("written in slice 3 (the last is 3)"), "{error}");
         let error = plan(&recorded, "mirror:absent", &rows).unwrap_err();
         assert!(
-            error.contains("no array or file is called `absent`; none would suit"),
+            error.contains("no array or file is called `absent`") && error.contains("none would suit"),
             "{error}"
         );
     }
@@ -374,14 +477,75 @@ mod tests {
         recorded.machine.nodes[2].memory = 4 * 10 * 4096;
         let first = ObjectId::from_index(recorded.profile.objects.len() - 2).0;
         let rows = [
-            (0, first, 0, 9, 0),
-            (0, first, 3, 9, 0),
-            (0, first + 1, 0, 20, 0),
-            (0, first + 1, 3, 20, 0),
+            (0, first, 0, 0, 1),
+            (0, first + 1, 0, 0, 1),
+            (1, first, 0, 9, 0),
+            (1, first, 3, 9, 0),
+            (1, first + 1, 0, 20, 0),
+            (1, first + 1, 3, 20, 0),
         ];
         let copies = plan(&recorded, "mirror", &rows).unwrap();
         let objects: Vec<u32> = copies.objects.iter().map(|o| o.object.0).collect();
         assert_eq!(objects, [first + 1]);
+    }
+
+    #[test]
+    fn without_a_recorded_store_it_is_not_known_when_an_object_is_filled() {
+        let recorded = two_objects();
+        let first = ObjectId::from_index(recorded.profile.objects.len() - 2).0;
+        let rows = [(2, first, 1, 9, 0), (3, first, 3, 9, 0)];
+        assert_eq!(plan(&recorded, "mirror", &rows).unwrap().objects, []);
+        let named = plan(&recorded, "mirror:array*", &rows).unwrap().objects;
+        assert_eq!((named[0].after, named[0].stored), (Some(SliceId(2)), false));
+        let error = plan(&recorded, "mirror:array1", &rows[..1]).unwrap_err();
+        assert!(error.contains("not read after that"), "{error}");
+    }
+
+    #[test]
+    fn an_object_that_is_divided_over_the_nodes_needs_no_copies() {
+        let of_thread = |page: u64, thread: u32| u64::from(page / 2 == u64::from(thread));
+        let recorded = Recorded::new(machine(4, 1), 4, &[(8, &of_thread)]);
+        let rows = [(0, 1, 0, 0, 5), (1, 1, 0, 9, 0), (1, 1, 3, 9, 0)];
+        assert_eq!(plan(&recorded, "mirror", &rows).unwrap().objects, []);
+        assert_eq!(plan(&recorded, "mirror:array1", &rows).unwrap().objects.len(), 1);
+    }
+
+    #[test]
+    fn equal_names_are_numbered_and_a_name_may_have_a_plus() {
+        let mut recorded = two_objects();
+        let rows = [(0, 1, 0, 0, 5), (0, 2, 0, 0, 5), (1, 1, 3, 9, 0), (1, 2, 3, 9, 0)];
+        for object in &mut recorded.profile.objects[1..] {
+            object.name = "bwa+0x2c".into();
+        }
+        let ids = |text: &str| -> Vec<u32> {
+            plan(&recorded, text, &rows)
+                .unwrap()
+                .objects
+                .iter()
+                .map(|o| o.object.0)
+                .collect()
+        };
+        assert_eq!(ids("mirror:bwa+0x2c"), [1, 2]);
+        assert_eq!(ids("mirror:bwa+0x2c #2"), [2]);
+        assert_eq!(ids("mirror:*c #1+*c #2"), [1, 2]);
+    }
+
+    #[test]
+    fn what_names_nothing_is_refused() {
+        let machine = machine(2, 1);
+        for (text, says) in [
+            ("mirror:", "no object is named"),
+            ("mirror:+", "a name is empty"),
+            ("mirror:a+", "a name is empty"),
+            ("mirror@", "`` is no list of nodes"),
+            ("mirror@x", "`x` is no list of nodes"),
+            ("mirror@0-", "`0-` is no list of nodes"),
+            ("mirror:a@1-0", "`1-0` is no list of nodes"),
+        ] {
+            let error = Mirror::parse(text, &machine).unwrap_err().to_string();
+            assert!(error.contains(says), "{text}: {error}");
+        }
+        assert!(Mirror::parse("mirror:a@b", &machine).is_ok(), "a name with an @");
     }
 
     #[test]

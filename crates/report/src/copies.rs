@@ -3,6 +3,7 @@
 use nodewise_analysis::figures::{and_more, bytes, ratio, seconds};
 use nodewise_machine::format_list;
 use nodewise_placement::Mirrored;
+use nodewise_simulation::{Prediction, Range};
 use serde::Serialize;
 
 /// Copies that a policy makes.
@@ -10,74 +11,84 @@ use serde::Serialize;
 pub struct Copied {
     /// The nodes that get copies.
     pub nodes: Vec<u32>,
-    /// Bytes of all copies; the objects themselves stay.
+    /// Bytes of all copies, if all objects live at a time; the objects themselves stay.
     pub bytes: u64,
     /// Bytes of the copies on one node.
     pub bytes_a_node: u64,
     /// Time of copying, which is part of the predicted time.
     pub seconds: f64,
-    /// Speed-up over the baseline without the time of copying: smallest, typical and largest value.
+    /// Speed-up over the baseline in the slices after the last copy: smallest, typical and largest value.
     pub speedup_once_filled: [f64; 3],
-    /// How long the baseline must run on such work until copying is won back; `null` if never.
-    pub break_even_seconds: Option<f64>,
+    /// The placement that is fastest in the same slices.
+    pub best_placement: String,
+    /// The speed-up of that placement over the baseline there.
+    pub best_placement_speedup: [f64; 3],
+    /// How long the baseline must run on such work until copies have won back their time against that placement: at the
+    /// largest, the typical and the smallest speed-up of copies; `null`: never.
+    pub break_even_seconds: [Option<f64>; 3],
     /// The objects that are copied.
     pub objects: Vec<CopiedObject>,
-    /// The above in a sentence.
+    /// The above in words.
     pub sentence: String,
 }
 
 /// One object that is copied.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct CopiedObject {
-    /// Its name in the profile.
+    /// Its name in the report.
     pub name: String,
     /// Bytes of one copy.
     pub bytes: u64,
-    /// The slice of the last write to it, after which it is copied; `null` if nothing writes it.
+    /// The slice after which it is copied; `null`: before the program works.
     pub after_slice: Option<u32>,
+    /// Whether a store to it was recorded. Without one it is not known when it is written, if by system calls.
+    pub stored: bool,
 }
 
 /// Number of objects that a sentence names.
 const MAX_NAMED: usize = 3;
 
-impl From<&nodewise_simulation::Copied> for Copied {
-    fn from(made: &nodewise_simulation::Copied) -> Self {
+impl Copied {
+    /// The copies of a policy, compared with the fastest of `placements`; `None` if it makes none.
+    #[must_use]
+    pub fn of<'p>(policy: &Prediction, placements: impl Iterator<Item = &'p Prediction>) -> Option<Self> {
+        let made = policy.copied.as_ref()?;
+        let best = placements.max_by(|a, b| a.speedup_later.typical.total_cmp(&b.speedup_later.typical))?;
+        let (gain, other) = (policy.speedup_later, best.speedup_later);
+        let even = |gain: f64| made.break_even_seconds(gain, other.typical);
         let object = |o: &Mirrored| CopiedObject {
             name: o.name.clone(),
             bytes: o.bytes,
             after_slice: o.after.map(|s| s.0),
+            stored: o.stored,
         };
-        let (copies, gain) = (&made.copies, made.speedup_once_filled);
+        let copies = &made.copies;
         let mut copied = Self {
             nodes: copies.holders.iter().map(|n| n.0).collect(),
             bytes: copies.bytes(),
             bytes_a_node: copies.bytes_a_node(),
             seconds: made.seconds,
-            speedup_once_filled: [gain.min, gain.typical, gain.max],
-            break_even_seconds: made.break_even_seconds(),
+            speedup_once_filled: three(gain),
+            best_placement: best.policy.clone(),
+            best_placement_speedup: three(other),
+            break_even_seconds: [gain.max, gain.typical, gain.min].map(even),
             objects: copies.objects.iter().map(object).collect(),
             sentence: String::new(),
         };
         copied.sentence = copied.sentence(&copies.policy);
-        copied
+        Some(copied)
     }
-}
 
-impl Copied {
     fn sentence(&self, policy: &str) -> String {
         if self.objects.is_empty() {
             return format!(
-                "{policy}: nothing is copied: no array or file that fits on each node is read by several nodes, and that \
-                 mostly in slices after the last write to it (`nodewise record --slice region` makes more slices)"
+                "{policy}: nothing is copied: of no array or file that fits are most pages read by several nodes in slices \
+                 after the last store to it (shorter slices show more: `nodewise record --slice region`, `--slice 50ms`)."
             );
         }
-        let object = |o: &CopiedObject| match o.after_slice {
-            Some(slice) => format!("{} ({}, after slice {slice})", o.name, bytes(o.bytes)),
-            None => format!("{} ({}, which nothing writes)", o.name, bytes(o.bytes)),
-        };
-        let named: Vec<String> = self.objects.iter().take(MAX_NAMED).map(object).collect();
+        let named: Vec<String> = self.objects.iter().take(MAX_NAMED).map(described).collect();
         format!(
-            "{policy}: a copy of {}{} on {} {}: {} more memory, filled in {}; {}",
+            "{policy}: a copy of {}{} on {} {}: up to {} more memory, filled in {}. {}",
             named.join(", "),
             and_more(self.objects.len().saturating_sub(MAX_NAMED), "object", "--json"),
             match self.nodes.len() {
@@ -91,29 +102,47 @@ impl Copied {
         )
     }
 
-    /// Completes the sentence: what the best placement gains, and who makes the copies.
-    pub(crate) fn compare(&mut self, placement: &str, gain: f64) {
-        self.sentence.push('.');
-        if !self.objects.is_empty() {
-            self.sentence += &format!(
-                " The best placement without copies, {placement}: {}. Copies are the program's to make, by nw_replicate of \
-                 libnodewise.",
-                ratio(gain),
-            );
-        }
-    }
-
     fn gain(&self) -> String {
-        let [least, typical, most] = self.speedup_once_filled;
-        let gain = format!(
-            "{} ({}–{}) from then on",
-            ratio(typical),
-            ratio(least),
-            ratio(most)
-        );
-        match self.break_even_seconds {
-            Some(even) => format!("{gain}, won back after {} of such work", seconds(even)),
-            None => gain,
-        }
+        let in_words = |[least, typical, most]: [f64; 3]| {
+            format!("{} ({}–{})", ratio(typical), ratio(least), ratio(most))
+        };
+        let even = |even: Option<f64>| even.map_or_else(|| "never".to_owned(), seconds);
+        let [soonest, typical, latest] = self.break_even_seconds;
+        let overlap = self.speedup_once_filled[0] <= self.best_placement_speedup[2];
+        format!(
+            "From then on {}, and {}, the best placement without copies, {}: {}.{}",
+            in_words(self.speedup_once_filled),
+            self.best_placement,
+            in_words(self.best_placement_speedup),
+            match typical {
+                None => "copies do not win back their time".to_owned(),
+                Some(typical) => format!(
+                    "copies win back their time after {} ({} to {}) of such work",
+                    seconds(typical),
+                    even(soonest),
+                    even(latest)
+                ),
+            },
+            match overlap && typical.is_some() {
+                true => " The ranges overlap: measure both.",
+                false => "",
+            }
+        )
     }
+}
+
+fn described(object: &CopiedObject) -> String {
+    let size = bytes(object.bytes);
+    match (object.stored, object.after_slice) {
+        (true, Some(slice)) => format!("{} ({size}, last store in slice {slice})", object.name),
+        (false, Some(_)) => format!(
+            "{} ({size}, no store recorded: who fills it, and when, is not known)",
+            object.name
+        ),
+        (_, None) => format!("{} ({size}, a file)", object.name),
+    }
+}
+
+fn three(range: Range) -> [f64; 3] {
+    [range.min, range.typical, range.max]
 }

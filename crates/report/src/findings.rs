@@ -70,7 +70,7 @@ impl Report {
             moves.local_range = moves.local_fraction.and_then(|share| findings.local_range(share));
         }
         let policies = findings.policies(exclusivity, program);
-        let copies = findings.copies(exclusivity, program, &policies);
+        let copies = findings.copies(exclusivity, program);
         Self {
             schema: SCHEMA,
             nodewise: env!("CARGO_PKG_VERSION").to_owned(),
@@ -159,16 +159,16 @@ impl Findings<'_> {
     }
 
     /// Figures of each policy that copies objects, compared with placements.
-    fn copies(&self, exclusivity: f64, program: &Metrics, placements: &[Policy]) -> Vec<Policy> {
-        let gain = |p: &Policy| p.speedup.unwrap_or(1.0);
-        let best = placements.iter().max_by(|a, b| gain(a).total_cmp(&gain(b)));
+    fn copies(&self, exclusivity: f64, program: &Metrics) -> Vec<Policy> {
+        let placements = || self.simulation.predictions.iter().take(self.mappings.len());
         let one = |predicted: &Prediction| {
-            let mut copied = predicted.copied.as_ref().map(Copied::from);
-            if let (Some(copied), Some(best)) = (&mut copied, best) {
-                copied.compare(&best.policy, gain(best));
+            let mut copies = Copied::of(predicted, placements());
+            if let Some(copied) = copies.as_mut().filter(|c| !c.objects.is_empty()) {
+                copied.sentence += " Copies are the program's to make (nw_replicate of libnodewise); its NODEWISE_GUARD=1 \
+                                    finds writes to what was copied, which recordings do not see if system calls make them.";
             }
             Policy {
-                copies: copied,
+                copies,
                 ..self.policy(predicted, exclusivity, program)
             }
         };

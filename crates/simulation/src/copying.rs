@@ -1,7 +1,6 @@
 //! Policies that copy what is only read: until an object is copied its pages are where a mapping has them, then each CPU
 //! reads the nearest copy.
 
-use crate::Range;
 use crate::moving::MoveCost;
 use crate::resources::Resources;
 use crate::sums::Sums;
@@ -17,15 +16,14 @@ pub struct Copied {
     pub copies: Copies,
     /// Time of copying, seconds; part of the predicted time, and the same in every scenario.
     pub seconds: f64,
-    /// The baseline's time divided by this one's without copying: what is gained while a longer run goes on.
-    pub speedup_once_filled: Range,
 }
 
 impl Copied {
-    /// How long the baseline must run on such work until the time of copying is won back, seconds; `None` if never.
+    /// How long the baseline would run on work on which copies are `gain` times as fast as it, and something else `other`
+    /// times, until copies have won back their time; seconds. `None` if never.
     #[must_use]
-    pub fn break_even_seconds(&self) -> Option<f64> {
-        let saved = 1.0 - 1.0 / self.speedup_once_filled.typical;
+    pub fn break_even_seconds(&self, gain: f64, other: f64) -> Option<f64> {
+        let saved = 1.0 / other - 1.0 / gain;
         (saved > 0.0).then(|| self.seconds / saved)
     }
 }
@@ -47,7 +45,7 @@ pub(crate) struct CopyingPolicy {
     pub pages_at: Vec<u64>,
     pub paid: MoveCost,
     /// Time of copying so far, nanoseconds.
-    pub ns: f64,
+    ns: f64,
 }
 
 impl CopyingPolicy {
@@ -120,11 +118,10 @@ impl CopyingPolicy {
     }
 
     /// What was copied, with the time that it took.
-    pub fn copied(&self, speedup_once_filled: Range) -> Copied {
+    pub fn copied(&self) -> Copied {
         Copied {
             copies: self.copies.clone(),
             seconds: self.ns * 1e-9,
-            speedup_once_filled,
         }
     }
 }

@@ -64,7 +64,7 @@ pub use simulation_visitor::SimulationVisitor;
 use nodewise_analysis::read;
 use nodewise_machine::{Machine, NodeId};
 use nodewise_placement::{Context, Copies, Mapping};
-use nodewise_profile::AccessSource;
+use nodewise_profile::{AccessSource, SliceId};
 
 /// A program whose share of memory time is below this is reported as not memory bound.
 pub const MEMORY_BOUND: f64 = 0.10;
@@ -134,13 +134,24 @@ pub struct Changing {
     pub moving: Vec<Moving>,
     /// Policies that copy objects to several nodes.
     pub copies: Vec<Copies>,
+    /// The slice of the last copy of another simulation, with which this one's [`Prediction::speedup_later`] is compared.
+    pub last_copy: Option<SliceId>,
+}
+
+impl Changing {
+    /// The slice of the last copy; `None` if nothing is copied, or only before the first slice.
+    #[must_use]
+    pub fn last_copy(&self) -> Option<SliceId> {
+        let copies = self.copies.iter().flat_map(|c| &c.objects);
+        copies.map(|o| o.after).max().flatten().max(self.last_copy)
+    }
 }
 
 impl From<Vec<Moving>> for Changing {
     fn from(moving: Vec<Moving>) -> Self {
         Self {
             moving,
-            copies: Vec::new(),
+            ..Self::default()
         }
     }
 }

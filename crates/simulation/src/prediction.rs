@@ -79,6 +79,8 @@ pub struct Prediction {
     pub seconds: Range,
     /// The baseline's time divided by this one, over all scenarios, widened by the model's own error.
     pub speedup: Range,
+    /// The same over the slices after the last copy that any policy makes; all slices if none makes copies.
+    pub speedup_later: Range,
     /// The costs under each scenario, in the order of [`Simulation::scenarios`].
     pub by_scenario: Vec<ScenarioCost>,
     /// The costs with all uncertain quantities at ends of their ranges; not part of [`Prediction::seconds`] and

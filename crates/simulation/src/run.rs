@@ -48,6 +48,9 @@ pub(crate) struct SimulationRun<'a> {
     tracks: Vec<MovingPolicy>,
     /// Policies that make copies, after those.
     copying: Vec<CopyingPolicy>,
+    /// The slice of the last copy, and the time of each policy until its end, by scenario; none before that.
+    last_copy: Option<SliceId>,
+    until_copied: Vec<Vec<f64>>,
     memories: Vec<Memory>,
     /// Which thread took which part in other runs, if any were recorded.
     roles: Option<Roles>,
@@ -57,11 +60,13 @@ impl<'a> SimulationRun<'a> {
     pub fn new(
         context: &Context<'a>,
         mappings: &'a [Mapping],
-        Changing { moving, copies }: Changing,
+        changing: Changing,
         on: Option<(&'a Machine, &'a [Vec<NodeId>])>,
         parameters: &Parameters,
     ) -> Self {
         assert!(!mappings.is_empty(), "a simulation compares with a baseline");
+        let last_copy = changing.last_copy();
+        let Changing { moving, copies, .. } = changing;
         let calibration = Calibration::new(context.profile, context.histogram, parameters);
         let parameters = parameters.clone();
         let timed = calibration.is_timed() || calibration.basis == Basis::Samples;
@@ -128,6 +133,8 @@ impl<'a> SimulationRun<'a> {
             mappable,
             tracks,
             copying,
+            last_copy,
+            until_copied: Vec::new(),
             memories,
             roles: Roles::of(context.profile),
         }
@@ -197,6 +204,9 @@ impl<'a> SimulationRun<'a> {
 
     /// Adds the phases of one slice. Returns the moves before the next one.
     pub fn add(&mut self, slice: &SliceTally<'_>) -> Vec<Moves> {
+        if self.until_copied.is_empty() && Some(slice.slice) > self.last_copy {
+            self.until_copied = self.sums.iter().map(|s| s.ns.clone()).collect();
+        }
         let Self {
             sums,
             slot_nodes,
@@ -341,6 +351,10 @@ impl<'a> SimulationRun<'a> {
             by_scenario: (0..self.one_at_a_time).map(cost).collect(),
             jointly: (self.one_at_a_time..sums.ns.len()).map(cost).collect(),
             speedup: self.widened(each(&|s| ratio(baseline.ns[s], sums.ns[s]))),
+            speedup_later: self.widened(each(&|s| {
+                let until = |p: usize| self.until_copied.get(p).map_or(self.sums[p].ns[s], |ns| ns[s]);
+                ratio(baseline.ns[s] - until(0), sums.ns[s] - until(policy))
+            })),
             local_fraction: placed.local_fraction,
             other_runs: self.mappings.get(policy).and_then(|m| self.other_runs(m)),
             access_balance: placed.access_balance,
@@ -402,11 +416,7 @@ impl<'a> SimulationRun<'a> {
             Some(track) => (&track.pages_at, Some(track.moved()), None),
             None => {
                 let copying = &self.copying[after - self.tracks.len()];
-                (
-                    &copying.pages_at,
-                    None,
-                    Some(copying.copied(self.once_filled(policy, copying.ns))),
-                )
+                (&copying.pages_at, None, Some(copying.copied()))
             }
         };
         let whole = SliceShare {
@@ -426,22 +436,6 @@ impl<'a> SimulationRun<'a> {
             moved,
             copied,
         }
-    }
-
-    /// The speed-up of a policy without the time of its copies.
-    fn once_filled(&self, policy: usize, copying_ns: f64) -> Range {
-        let (sums, baseline) = (&self.sums[policy].ns, &self.sums[0].ns);
-        let without = |s: usize| sums[s] - copying_ns;
-        let ratio = |s: usize| {
-            if without(s) > 0.0 {
-                baseline[s] / without(s)
-            } else {
-                1.0
-            }
-        };
-        self.widened(Range::spanning(
-            &(0..self.one_at_a_time).map(ratio).collect::<Vec<_>>(),
-        ))
     }
 
     /// Widens a speed-up by the model's own error: each end moves away from the typical ratio by a share of it, never

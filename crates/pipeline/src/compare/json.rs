@@ -1,6 +1,7 @@
 //! JSON output of `simulate`; its keys are documented in `docs/model.md` and stable.
 
 use super::nodes::{self, NodeChoices};
+use super::table::placements;
 use nodewise_control::HeldBack;
 use nodewise_machine::{Machine, Source};
 use nodewise_simulation::{Basis, Prediction, Range, Scenario, Simulation, Traffic};
@@ -209,7 +210,7 @@ impl<'a> OnMachine<'a> {
             policies: simulation
                 .ranked()
                 .into_iter()
-                .map(|p| policy(p, &simulation.scenarios))
+                .map(|p| policy(p, simulation))
                 .collect(),
         }
     }
@@ -225,7 +226,7 @@ fn scenarios(p: &Prediction, scenarios: &[Scenario]) -> Vec<ScenarioCost> {
     scenarios.iter().zip(&p.by_scenario).map(cost).collect()
 }
 
-fn policy<'a>(p: &'a Prediction, all: &[Scenario]) -> Policy<'a> {
+fn policy<'a>(p: &'a Prediction, simulation: &Simulation) -> Policy<'a> {
     let controllers = p.controllers.iter().map(|c| Controller {
         node: c.node.0,
         bytes: c.bytes,
@@ -268,7 +269,7 @@ fn policy<'a>(p: &'a Prediction, all: &[Scenario]) -> Policy<'a> {
         seconds_range: ends(p.seconds),
         speedup: p.speedup.typical,
         speedup_range: ends(p.speedup),
-        scenarios: scenarios(p, all),
+        scenarios: scenarios(p, &simulation.scenarios),
         local_fraction: p.local_fraction,
         other_runs: p.other_runs.map(Into::into),
         access_balance: p.access_balance,
@@ -293,6 +294,6 @@ fn policy<'a>(p: &'a Prediction, all: &[Scenario]) -> Policy<'a> {
         held_back: moved.held_back,
         slices: slices.collect(),
         moves: moves.collect(),
-        copies: p.copied.as_ref().map(Into::into),
+        copies: nodewise_report::Copied::of(p, placements(simulation)),
     }
 }
