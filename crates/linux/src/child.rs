@@ -111,6 +111,23 @@ pub struct CpuTime {
     pub system: Duration,
 }
 
+impl CpuTime {
+    /// CPU time in both.
+    #[must_use]
+    pub fn total(self) -> Duration {
+        self.user + self.system
+    }
+
+    /// What was used since an earlier look.
+    #[must_use]
+    pub fn since(self, earlier: Self) -> Self {
+        Self {
+            user: self.user.saturating_sub(earlier.user),
+            system: self.system.saturating_sub(earlier.system),
+        }
+    }
+}
+
 /// CPU time of all children that have ended and were waited for, and of their descendants in the same way.
 #[must_use]
 pub fn cpu_of_ended() -> CpuTime {

@@ -1,6 +1,8 @@
 //! Computes coverage: the share of CPU time spent in code that counts its accesses.
 
 use crate::code::Library;
+use nodewise_linux::child::CpuTime;
+use nodewise_linux::clock::nanoseconds;
 use nodewise_linux::perf::{Record, Sampler};
 use nodewise_profile::Coverage;
 use std::collections::{BTreeMap, HashMap};
@@ -38,6 +40,8 @@ pub struct Samples {
     threads: HashMap<(u32, u32), u64>,
     kernel: u64,
     nowhere: u64,
+    /// CPU time by the kernel's account, nanoseconds; 0 if unknown.
+    account: u64,
 }
 
 #[derive(Clone)]
@@ -110,11 +114,21 @@ impl Samples {
         *self.places.entry(place).or_default() += 1;
     }
 
-    /// CPU time of a thread in nanoseconds.
+    /// Sets the CPU time of all processes by the kernel's account.
+    pub fn set_account(&mut self, time: CpuTime) {
+        self.account = nanoseconds(time.user + time.system);
+    }
+
+    /// CPU time of a thread in nanoseconds. A thread that lives for less than a sampling period is hardly sampled, so the
+    /// sum over threads is brought to the kernel's account where that is larger. It is smaller where processes outlive the
+    /// command.
     pub fn cpu_time(&self, pid: u32, tid: u32) -> u64 {
-        self.threads
-            .get(&(pid, tid))
-            .map_or(0, |n| n * 1_000_000_000 / SAMPLES_PER_SECOND)
+        let sampled = self.threads.get(&(pid, tid)).map_or(0, |n| sampled_ns(*n));
+        let all = sampled_ns(self.threads.values().sum());
+        match all {
+            0 => 0,
+            _ => (u128::from(sampled) * u128::from(all.max(self.account)) / u128::from(all)) as u64,
+        }
     }
 
     /// The coverage according to the samples.
@@ -167,6 +181,11 @@ impl Samples {
     }
 }
 
+/// CPU time of this many samples, nanoseconds.
+pub fn sampled_ns(samples: u64) -> u64 {
+    samples * 1_000_000_000 / SAMPLES_PER_SECOND
+}
+
 /// Whether an instruction of a counted function was inserted to count; `None` if the module does not say.
 fn is_counting(library: &mut Library, file: usize, address: u64) -> Option<bool> {
     let module = library.module(file)?;
@@ -216,5 +235,38 @@ fn classify(library: &mut Library, lists: &mut Lists, file: usize, offset: u64) 
         Class::Instrumented(address)
     } else {
         Class::Missed
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    fn sampled(account_ms: u64) -> Samples {
+        let mut samples = Samples {
+            threads: [((1, 10), 3), ((1, 11), 1)].into(),
+            ..Samples::default()
+        };
+        samples.set_account(CpuTime {
+            user: Duration::from_millis(account_ms),
+            system: Duration::ZERO,
+        });
+        samples
+    }
+
+    #[test]
+    fn threads_share_what_the_kernel_accounts_as_they_share_samples() {
+        // Four samples are 4 ms; a hundred threads too short to be sampled made the rest.
+        let samples = sampled(80);
+        let times = [10, 11].map(|tid| samples.cpu_time(1, tid));
+        assert_eq!(times.map(|t| t.div_ceil(1_000_000)), [60, 20]);
+        assert_eq!(samples.cpu_time(1, 12), 0);
+    }
+
+    #[test]
+    fn an_account_without_processes_that_outlive_the_command_is_not_used() {
+        assert_eq!(sampled(1).cpu_time(1, 11), sampled_ns(1));
+        assert_eq!(Samples::default().cpu_time(1, 1), 0);
     }
 }

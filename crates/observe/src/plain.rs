@@ -3,9 +3,9 @@
 
 use crate::CHECK_INTERVAL;
 use crate::code::Library;
-use crate::coverage::{RUNTIME, SAMPLES_PER_SECOND, Samples};
+use crate::coverage::{RUNTIME, SAMPLES_PER_SECOND, Samples, sampled_ns};
 use crate::error::{Error, cannot_start};
-use nodewise_linux::child::{Forwarding, shell_status};
+use nodewise_linux::child::{Forwarding, cpu_of_ended, shell_status};
 use nodewise_linux::clock::nanoseconds;
 use nodewise_linux::perf::Sampler;
 use nodewise_profile::Coverage;
@@ -17,8 +17,8 @@ use std::time::{Duration, Instant};
 /// Times of one run of the plain build.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlainRun {
-    /// CPU time of the program's own work, without waiting in the threading runtime, nanoseconds. It is sampled like
-    /// that of the recorded run. `None` if CPU time may not be sampled, or the run was too short.
+    /// CPU time of the program's own work by the kernel's account, without waiting in the threading runtime, whose share is
+    /// sampled like that of the recorded run; nanoseconds. `None` if CPU time may not be sampled, or the run was too short.
     pub cpu_ns: Option<u64>,
     /// Wall time of the run, nanoseconds.
     pub wall_ns: u64,
@@ -44,7 +44,7 @@ pub fn time_plain(command: &mut Command, mut look: impl FnMut(Duration)) -> Resu
     without_output(command);
     let mut sampler = Sampler::of_children(SAMPLES_PER_SECOND).ok();
     let (mut samples, mut library) = (Samples::default(), Library::default());
-    let start = Instant::now();
+    let (start, before) = (Instant::now(), cpu_of_ended());
     let child = Forwarding::start(command).map_err(|e| cannot_start(command, &e))?;
     let status = child.wait(CHECK_INTERVAL, |_| {
         if let Some(sampler) = &mut sampler {
@@ -55,6 +55,7 @@ pub fn time_plain(command: &mut Command, mut look: impl FnMut(Duration)) -> Resu
     });
     let wall_ns = nanoseconds(start.elapsed());
     let status = shell_status(status.map_err(|e| cannot_start(command, &e))?);
+    let account = nanoseconds(cpu_of_ended().since(before).total());
     if let Some(sampler) = &mut sampler {
         samples.take(sampler, &mut library);
     }
@@ -62,7 +63,7 @@ pub fn time_plain(command: &mut Command, mut look: impl FnMut(Duration)) -> Resu
     Ok(PlainRun {
         cpu_ns: sampler
             .is_some()
-            .then(|| own_ns(&coverage))
+            .then(|| own_ns(&coverage, account))
             .filter(|_| coverage.own_samples() >= Coverage::FEW),
         wall_ns,
         unusable: match status {
@@ -81,8 +82,9 @@ pub fn input_is_consumed() -> bool {
     std::fs::metadata("/proc/self/fd/0").is_ok_and(|m| m.file_type().is_fifo() || m.file_type().is_socket())
 }
 
-/// CPU time without waiting in the threading runtime, nanoseconds.
-fn own_ns(coverage: &Coverage) -> u64 {
-    let samples = coverage.samples as f64 * (1.0 - coverage.waiting);
-    (samples * 1e9 / SAMPLES_PER_SECOND as f64) as u64
+/// CPU time without waiting in the threading runtime, nanoseconds. The kernel's account is exact also of threads that live
+/// for less than a sampling period; it lacks processes that outlive the command.
+fn own_ns(coverage: &Coverage, account: u64) -> u64 {
+    let all = sampled_ns(coverage.samples).max(account);
+    (all as f64 * (1.0 - coverage.waiting)) as u64
 }

@@ -7,7 +7,7 @@ use crate::error::{Error, cannot_start};
 use crate::plain::{PlainRun, time_plain};
 use crate::recording::{Recording, any_runs};
 use crate::slicing::Slicing;
-use nodewise_linux::child::{Forwarding, shell_status};
+use nodewise_linux::child::{Forwarding, cpu_of_ended, shell_status};
 use nodewise_linux::clock;
 use nodewise_linux::perf::Sampler;
 use nodewise_profile::{Coverage, Meta, Observer, Profile};
@@ -103,7 +103,7 @@ pub fn record(
     let mut recording = Recording::new(&raw, writer, sampler);
     recording.profile_mut().meta = meta;
     recording.checkpoint()?; // for `recover`, in case we are killed
-    let start = Instant::now();
+    let (start, before) = (Instant::now(), cpu_of_ended());
     let child = Forwarding::start(&mut command).map_err(|e| {
         let _ = std::fs::remove_dir_all(folder); // the folder is ours and empty
         cannot_start(&command, &e)
@@ -116,12 +116,12 @@ pub fn record(
         control.wake();
         (status, slicer.join().expect("the slicer does not panic"))
     });
-    let wall = start.elapsed();
+    let (wall, used) = (start.elapsed(), cpu_of_ended().since(before));
     wait_for_processes(&raw);
     control.close();
     let status = shell_status(status.map_err(|e| Error::raw(folder, &e))?);
     recording.profile_mut().meta.truncated = control.truncated();
-    recording.finish_samples();
+    recording.finish_samples(used);
     let plain = plain.map(|plain| timed(plain, status, plain_look)).transpose();
     let recorded = result.and_then(|()| complete(recording, &raw, wall, (status, plain?)));
     recorded.map_err(|e| e.with_counters_left(folder))

@@ -5,6 +5,7 @@ use crate::error::Error;
 use crate::image::Image;
 use crate::tables::Tables;
 use crate::{objects, rows};
+use nodewise_linux::child::CpuTime;
 use nodewise_linux::perf::Sampler;
 use nodewise_profile::{Access, Profile, Slice, SliceId};
 use nodewise_store::Writer;
@@ -105,8 +106,9 @@ impl Recording {
     }
 
     /// Takes the remaining samples and computes coverage. What is started later is not sampled.
-    pub fn finish_samples(&mut self) {
+    pub fn finish_samples(&mut self, used: CpuTime) {
         self.take_samples();
+        self.samples.set_account(used);
         self.sampler = None;
         self.tables.profile.meta.coverage = self.samples.coverage(&mut self.tables.library);
     }
