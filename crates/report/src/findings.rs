@@ -454,6 +454,13 @@ fn notes(findings: &Findings<'_>, unknown: f64) -> Vec<String> {
             calibration.recording_cost.min, calibration.recording_cost.max
         ));
     }
+    let several = profile.threads.len() > 1 && !meta.observer.is_sampled();
+    if let Some(most) = findings.simulation.side_by_side.filter(|_| several) {
+        notes.push(format!(
+            "Threads outside OpenMP kept {most:.1} CPUs busy at a time at most while this was recorded, with others free, and \
+             are predicted to: on a host that others use that is too few, and placement gains more than is said."
+        ));
+    }
     if affinity.cpus.len() > machine.cpus().len() {
         notes.push(format!(
             "{} share {} of the machine.",

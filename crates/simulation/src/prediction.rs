@@ -147,6 +147,9 @@ pub struct Simulation {
     pub measured: Measured,
     /// How time was split into compute and memory.
     pub calibration: Calibration,
+    /// The largest number of CPUs that threads outside OpenMP's teams kept busy at a time while recorded, in slices in which
+    /// they seemed limited to so few; predictions keep to it. `None` if they never did.
+    pub side_by_side: Option<f64>,
     /// The scenarios that were solved; the first is the typical one.
     pub scenarios: Vec<Scenario>,
     /// The uncertain parameters and their ranges.

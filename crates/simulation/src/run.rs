@@ -48,6 +48,8 @@ pub(crate) struct SimulationRun<'a> {
     tracks: Vec<MovingPolicy>,
     /// Policies that make copies, after those.
     copying: Vec<CopyingPolicy>,
+    /// The largest number of CPUs that code outside parallel regions kept busy at a time, in the slices where it was limited.
+    side_by_side: Option<f64>,
     /// The slice of the last copy, and the time of each policy until its end, by scenario; none before that.
     last_copy: Option<SliceId>,
     until_copied: Vec<Vec<f64>>,
@@ -133,6 +135,7 @@ impl<'a> SimulationRun<'a> {
             mappable,
             tracks,
             copying,
+            side_by_side: None,
             last_copy,
             until_copied: Vec::new(),
             memories,
@@ -218,9 +221,21 @@ impl<'a> SimulationRun<'a> {
             parameters,
             context,
             mappable,
+            side_by_side,
             ..
         } = self;
         let limit = concurrency::limit(context.profile, calibration, &scenarios[0], slice);
+        let free = slice
+            .phases
+            .iter()
+            .filter(|p| !concurrency::is_team(context.profile, p.region));
+        if free
+            .map(|p| p.cpus().count())
+            .max()
+            .is_some_and(|cpus| limit < cpus as f64)
+        {
+            *side_by_side = Some(side_by_side.map_or(limit, |most| most.max(limit)));
+        }
         sums.par_iter_mut().enumerate().for_each(|(policy, sums)| {
             let resources = &resources[policy];
             for phase in slice.phases {
@@ -329,6 +344,7 @@ impl<'a> SimulationRun<'a> {
             threads: self.context.affinity.cpus.len(),
             cpus: self.slot_nodes.len(),
             calibration: self.calibration,
+            side_by_side: self.side_by_side,
             scenarios: self.scenarios[..self.one_at_a_time].to_vec(),
             parameters: self.parameters,
         }

@@ -5,7 +5,7 @@ mod common;
 use common::*;
 use nodewise_machine::{NodeId, Route};
 use nodewise_profile::{Access, Meta, Profile, Region, RegionId, RegionKind, Slice, SliceId, Thread};
-use nodewise_simulation::{Parameters, Range};
+use nodewise_simulation::{Parameters, Range, Simulation};
 
 const WIDE: f64 = 1e9; // MB/s, wide enough never to be the limit
 
@@ -220,13 +220,16 @@ fn timed(threads: u32, wall_ns: u64, kind: RegionKind) -> Profile {
     }
 }
 
-fn seconds(profile: &Profile, rows: &[Access]) -> f64 {
+fn on_one_node(profile: &Profile, rows: &[Access]) -> Simulation {
     let mut p = exact();
     p.recording_cost = Some(Range::exactly(1.0));
     let threads = profile.threads.len();
     let one_node = machine(1, 8, WIDE, WIDE);
-    let simulation = predict_profile(profile, &one_node, rows, threads, &[&|_| 0], &p);
-    simulation.baseline().seconds.typical
+    predict_profile(profile, &one_node, rows, threads, &[&|_| 0], &p)
+}
+
+fn seconds(profile: &Profile, rows: &[Access]) -> f64 {
+    on_one_node(profile, rows).baseline().seconds.typical
 }
 
 #[test]
@@ -256,6 +259,16 @@ fn threads_one_after_another_cost_what_one_thread_does() {
         seconds(&timed(8, 8_000_000, RegionKind::OpenMp), &rows),
         one / 8.0,
     );
+}
+
+#[test]
+fn a_limit_on_concurrency_is_told_where_it_binds() {
+    let rows = private_reads(8, 10, 64);
+    let limit = |wall, kind| on_one_node(&timed(8, wall, kind), &rows).side_by_side;
+    assert_close(limit(8_000_000, RegionKind::Serial).unwrap(), 1.0);
+    assert_close(limit(4_000_000, RegionKind::Serial).unwrap(), 2.0);
+    assert_eq!(limit(1_000_000, RegionKind::Serial), None, "all eight at a time");
+    assert_eq!(limit(8_000_000, RegionKind::OpenMp), None, "a team");
 }
 
 #[test]
