@@ -22,6 +22,16 @@ impl Affinity {
         self.nodes[thread.index()]
     }
 
+    /// The CPUs that run threads, numbered 0, 1, … in ascending order: the number of each thread's, and the node of each.
+    #[must_use]
+    pub fn used_cpus(&self) -> (Vec<u32>, Vec<NodeId>) {
+        let cpus = self.cpus.iter().copied();
+        let used: BTreeMap<CpuId, NodeId> = cpus.zip(self.nodes.iter().copied()).collect();
+        let numbers: BTreeMap<CpuId, u32> = used.keys().copied().zip(0..).collect();
+        let of_threads = self.cpus.iter().map(|cpu| numbers[cpu]).collect();
+        (of_threads, used.into_values().collect())
+    }
+
     /// The node of each thread number, by number (see [`thread_numbers`]); node 0 for numbers that no thread has.
     #[must_use]
     pub fn by_number(&self, profile: &Profile) -> Vec<NodeId> {

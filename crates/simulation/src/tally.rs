@@ -58,20 +58,8 @@ pub(crate) struct Tally<'a> {
 
 /// CPU slot of each thread, and the node of each slot: threads that share a CPU share its time.
 pub(crate) fn slots(context: &Context<'_>) -> (Vec<u32>, Vec<usize>) {
-    let affinity = context.affinity;
-    let mut used: Vec<_> = affinity
-        .cpus
-        .iter()
-        .copied()
-        .zip(affinity.nodes.iter().copied())
-        .collect();
-    used.sort_unstable();
-    used.dedup_by_key(|u| u.0);
-    let slot = |cpu| used.binary_search_by_key(cpu, |u| u.0).expect("listed above") as u32;
-    (
-        affinity.cpus.iter().map(slot).collect(),
-        used.iter().map(|u| u.1.index()).collect(),
-    )
+    let (slots, nodes) = context.affinity.used_cpus();
+    (slots, nodes.into_iter().map(NodeId::index).collect())
 }
 
 impl<'a> Tally<'a> {

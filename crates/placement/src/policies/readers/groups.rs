@@ -2,7 +2,7 @@
 
 use crate::Context;
 use crate::rules::placeable;
-use nodewise_machine::{CpuId, NodeId};
+use nodewise_machine::NodeId;
 use nodewise_profile::{ObjectId, ObjectKind};
 use std::collections::BTreeMap;
 
@@ -50,7 +50,7 @@ impl Groups {
     /// them.
     pub fn of(context: &Context<'_>, first_touch: &[NodeId]) -> Self {
         let histogram = context.histogram;
-        let (slots, cpus) = slots(context);
+        let (slots, cpus) = context.affinity.used_cpus();
         let mut all = Self {
             nodes: context.machine.node_count(),
             fixed: vec![Lines::default(); cpus.len() * context.machine.node_count()],
@@ -69,7 +69,7 @@ impl Groups {
                     entry.accesses() as f64
                 };
                 if let Some(slot) = slots.get(entry.thread.index()) {
-                    readers[*slot] += Lines {
+                    readers[*slot as usize] += Lines {
                         fetched,
                         written: fetched.min(entry.writes as f64),
                     };
@@ -147,22 +147,6 @@ impl Groups {
             self.fixed[cpu * self.nodes + memory.index()] += *lines;
         }
     }
-}
-
-/// The CPU of each thread, numbered 0, 1, …; and the node of each of these.
-fn slots(context: &Context<'_>) -> (Vec<usize>, Vec<NodeId>) {
-    let affinity = context.affinity;
-    let mut used: Vec<_> = affinity
-        .cpus
-        .iter()
-        .copied()
-        .zip(affinity.nodes.iter().copied())
-        .collect();
-    used.sort_unstable();
-    used.dedup_by_key(|u| u.0);
-    let slot = |cpu: &CpuId| used.partition_point(|u| u.0 < *cpu);
-    let slots = affinity.cpus.iter().map(slot).collect();
-    (slots, used.into_iter().map(|u| u.1).collect())
 }
 
 fn is_placeable(context: &Context<'_>, object: ObjectId) -> bool {
