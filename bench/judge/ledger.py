@@ -31,23 +31,20 @@ def unreleased():
     return re.match(r"[^\s,]*", section)[0], section
 
 
-def entries(size, identifier, old, new, text):
-    """How often a text says this change: `D10 (full): holds → does not hold`."""
-    said = f"{identifier} ({NAMES[size]}): {old} → {new}"
+def entries(text):
+    """Each change that a text says, as `D10 (full): holds → does not hold`: (size, id, old verdict, new verdict)."""
     # Its lines may break anywhere between words.
-    words = r"\s+".join(map(re.escape, said.split()))
-    return len(re.findall(rf"\b{words}\b", text))
+    words = "|".join(r"\s+".join(word.split()) for word in verdict.WORDS)
+    sizes = {name: size for size, name in NAMES.items()}
+    found = re.findall(rf"\b([A-Z]\d+)\s+\(({'|'.join(sizes)})\):\s+({words})\s+→\s+({words})\b", text)
+    return [(sizes[size], i, " ".join(old.split()), " ".join(new.split())) for i, size, old, new in found]
 
 
 def unused():
-    """Entries of the CHANGELOG that no recorded change used: (id, size, old verdict, new verdict). Each would excuse a change."""
+    """Entries of the CHANGELOG that no recorded change used; each would excuse a change."""
     version, text = unreleased()
-    words = "|".join(r"\s+".join(word.split()) for word in verdict.WORDS)
-    sizes = {name: size for size, name in NAMES.items()}
-    found = re.findall(rf"\b([A-Z]\d+)\s+\((\w+)\):\s+({words})\s+→\s+({words})", text)
-    each = [(version, sizes[size], i, " ".join(old.split()), " ".join(new.split())) for i, size, old, new in found]
-    recorded = [row[:-1] for row in changes()]
-    return sorted({row[1:] for row in each if each.count(row) > recorded.count(row)})
+    said_each, recorded = entries(text), [row[1:-1] for row in changes() if row[0] == version]
+    return sorted({row for row in said_each if said_each.count(row) > recorded.count(row)})
 
 
 def changes():
@@ -59,11 +56,11 @@ def changes():
         return [tuple(row[head] for head in HEADS) for row in csv.DictReader(rows)]
 
 
-def said(size, identifier, old, new):
-    """Whether CHANGELOG has an entry for this change that was not used for an earlier one like it."""
+def said(*change):
+    """Whether CHANGELOG has an entry for this change (size, id, old verdict, new verdict) that was not used for an earlier one like it."""
     version, text = unreleased()
-    used = sum(row[:-1] == (version, size, identifier, old, new) for row in changes())
-    return entries(size, identifier, old, new, text) > used
+    used = sum(row[:-1] == (version, *change) for row in changes())
+    return entries(text).count(change) > used
 
 
 def rows_of(paper=None):

@@ -73,9 +73,9 @@ def ranges(one):
     if not one.ranges:
         return "nothing is left open" if one.closed else "–"
     # Each range has the row's own setting among its values: it counts once, and not for each quantity.
-    held, values = (f(h for r in one.ranges for h in r.held.values()) for f in (sum, lambda all_of: len(list(all_of))))
+    held = [h for r in one.ranges for h in r.held.values()]
     again = len(one.ranges) - 1
-    share = (held - again * stands(one)) / (values - again)
+    share = (sum(held) - again * stands(one)) / (len(held) - again)
     return f"{100 * share:.0f} % ({', '.join(f'{r.name} {sum(r.held.values())}/{len(r.held)}' for r in one.ranges)})"
 
 
