@@ -268,9 +268,7 @@ fn is_loop(profile: &Profile, region: RegionId) -> bool {
 
 /// Whether an object is one piece of memory, which may have rows.
 fn is_array(profile: &Profile, object: ObjectId) -> bool {
-    profile
-        .object(object)
-        .is_none_or(|o| o.kind.is_mappable() || o.kind == ObjectKind::File)
+    profile.object(object).is_none_or(|o| o.kind.is_array_or_file())
 }
 
 /// Decides whether repeated blocks are the columns of a matrix or chunks that a cyclic schedule assigns in turn, which

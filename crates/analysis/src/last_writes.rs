@@ -41,8 +41,9 @@ impl LastWrite {
     }
 }
 
-/// Finds the last recorded store to each object; what system calls and code that is not counted write is not seen. Rows must ascend by slice. The order of accesses in a slice is unknown: a read in
-/// the slice of the last write counts as before it.
+/// Finds the last recorded store to each object; what system calls and code that is not counted write is not seen. Rows
+/// must ascend by slice. The order of accesses in a slice is unknown: a read in the slice of the last write counts as
+/// before it.
 #[derive(Clone, Debug, Default)]
 pub struct LastWrites {
     objects: Vec<LastWrite>,

@@ -40,8 +40,9 @@ pub struct Samples {
     threads: HashMap<(u32, u32), u64>,
     kernel: u64,
     nowhere: u64,
-    /// CPU time by the kernel's account, nanoseconds; 0 if unknown.
-    account: u64,
+    /// CPU time of all threads once sampling has ended, nanoseconds: as sampled, and as it is.
+    sampled_ns: u64,
+    total_ns: u64,
 }
 
 #[derive(Clone)]
@@ -114,20 +115,24 @@ impl Samples {
         *self.places.entry(place).or_default() += 1;
     }
 
-    /// Sets the CPU time of all processes by the kernel's account.
-    pub fn set_account(&mut self, time: CpuTime) {
-        self.account = nanoseconds(time.user + time.system);
+    /// Ends sampling of processes that used so much CPU time by the kernel's account, which is exact also of threads that
+    /// live for less than a sampling period, but lacks processes that outlive the command: the larger of the two is taken.
+    pub fn end(&mut self, account: CpuTime) {
+        self.sampled_ns = sampled_ns(self.threads.values().sum());
+        self.total_ns = self.sampled_ns.max(nanoseconds(account.total()));
     }
 
-    /// CPU time of a thread in nanoseconds. A thread that lives for less than a sampling period is hardly sampled, so the
-    /// sum over threads is brought to the kernel's account where that is larger. It is smaller where processes outlive the
-    /// command.
+    /// CPU time of all threads, once sampling has ended; nanoseconds.
+    pub fn total_ns(&self) -> u64 {
+        self.total_ns
+    }
+
+    /// CPU time of a thread in nanoseconds: its share of the samples in the time of all.
     pub fn cpu_time(&self, pid: u32, tid: u32) -> u64 {
         let sampled = self.threads.get(&(pid, tid)).map_or(0, |n| sampled_ns(*n));
-        let all = sampled_ns(self.threads.values().sum());
-        match all {
-            0 => 0,
-            _ => (u128::from(sampled) * u128::from(all.max(self.account)) / u128::from(all)) as u64,
+        match self.sampled_ns {
+            0 => sampled,
+            all => (u128::from(sampled) * u128::from(self.total_ns) / u128::from(all)) as u64,
         }
     }
 
@@ -182,7 +187,7 @@ impl Samples {
 }
 
 /// CPU time of this many samples, nanoseconds.
-pub fn sampled_ns(samples: u64) -> u64 {
+fn sampled_ns(samples: u64) -> u64 {
     samples * 1_000_000_000 / SAMPLES_PER_SECOND
 }
 
@@ -248,7 +253,7 @@ mod tests {
             threads: [((1, 10), 3), ((1, 11), 1)].into(),
             ..Samples::default()
         };
-        samples.set_account(CpuTime {
+        samples.end(CpuTime {
             user: Duration::from_millis(account_ms),
             system: Duration::ZERO,
         });

@@ -3,7 +3,7 @@
 
 use crate::CHECK_INTERVAL;
 use crate::code::Library;
-use crate::coverage::{RUNTIME, SAMPLES_PER_SECOND, Samples, sampled_ns};
+use crate::coverage::{RUNTIME, SAMPLES_PER_SECOND, Samples};
 use crate::error::{Error, cannot_start};
 use nodewise_linux::child::{Forwarding, cpu_of_ended, shell_status};
 use nodewise_linux::clock::nanoseconds;
@@ -55,15 +55,16 @@ pub fn time_plain(command: &mut Command, mut look: impl FnMut(Duration)) -> Resu
     });
     let wall_ns = nanoseconds(start.elapsed());
     let status = shell_status(status.map_err(|e| cannot_start(command, &e))?);
-    let account = nanoseconds(cpu_of_ended().since(before).total());
+    let used = cpu_of_ended().since(before);
     if let Some(sampler) = &mut sampler {
         samples.take(sampler, &mut library);
     }
+    samples.end(used);
     let coverage = samples.coverage(&mut library);
     Ok(PlainRun {
         cpu_ns: sampler
             .is_some()
-            .then(|| own_ns(&coverage, account))
+            .then(|| own_ns(&coverage, samples.total_ns()))
             .filter(|_| coverage.own_samples() >= Coverage::FEW),
         wall_ns,
         unusable: match status {
@@ -82,9 +83,7 @@ pub fn input_is_consumed() -> bool {
     std::fs::metadata("/proc/self/fd/0").is_ok_and(|m| m.file_type().is_fifo() || m.file_type().is_socket())
 }
 
-/// CPU time without waiting in the threading runtime, nanoseconds. The kernel's account is exact also of threads that live
-/// for less than a sampling period; it lacks processes that outlive the command.
-fn own_ns(coverage: &Coverage, account: u64) -> u64 {
-    let all = sampled_ns(coverage.samples).max(account);
-    (all as f64 * (1.0 - coverage.waiting)) as u64
+/// CPU time without waiting in the threading runtime, nanoseconds.
+fn own_ns(coverage: &Coverage, total_ns: u64) -> u64 {
+    (total_ns as f64 * (1.0 - coverage.waiting)) as u64
 }

@@ -108,7 +108,7 @@ impl Recording {
     /// Takes the remaining samples and computes coverage. What is started later is not sampled.
     pub fn finish_samples(&mut self, used: CpuTime) {
         self.take_samples();
-        self.samples.set_account(used);
+        self.samples.end(used);
         self.sampler = None;
         self.tables.profile.meta.coverage = self.samples.coverage(&mut self.tables.library);
     }

@@ -270,7 +270,7 @@ fn copies(selected: &Selected, list: &Split, writes: &LastWrites) -> anyhow::Res
 /// Whether copies, once filled, are predicted to be so much faster than every placement that a change of the program is
 /// worth it.
 fn gains_more(copies: &Prediction, simulation: &Simulation) -> bool {
-    let placed = simulation.predictions.iter().map(|p| p.speedup_later.typical);
+    let placed = simulation.placements().map(|p| p.speedup_later.typical);
     copies.speedup_later.typical > placed.fold(1.0, f64::max) * (1.0 + MIN_GAIN)
 }
 

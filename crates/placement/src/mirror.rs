@@ -129,15 +129,14 @@ impl Mirror {
             true => Err(error("a name is empty".to_owned())),
             false => Pattern::new(name).map_err(|e| error(format!("`{name}` is no pattern of names: {e}"))),
         };
-        let names = names.strip_prefix(':').map(|names| names.split('+'));
+        let names = names.strip_prefix(':');
+        let objects = names.into_iter().flat_map(|names| names.split('+')).map(pattern);
         Ok(Self {
             text: text.to_owned(),
-            objects: names
-                .into_iter()
-                .flatten()
-                .map(pattern)
-                .collect::<Result<_, _>>()?,
-            whole: names_as_written(text),
+            objects: objects.collect::<Result<_, _>>()?,
+            whole: names
+                .filter(|n| n.contains('+'))
+                .and_then(|n| Pattern::new(n).ok()),
             holders: match nodes {
                 None => machine.cpu_nodes().collect(),
                 Some(list) => on(list, machine).map_err(error)?,
@@ -171,35 +170,22 @@ impl Mirror {
     }
 
     fn named(&self, context: &Context<'_>, writes: &LastWrites) -> Result<Vec<Mirrored>, PolicyError> {
-        let all = named_objects(context, writes);
-        let is_whole = |o: &Copyable<'_>| self.whole.as_ref().is_some_and(|p| o.is_called(p));
-        let whole: Vec<Pattern> = self
-            .whole
-            .iter()
-            .filter(|_| all.iter().any(is_whole))
-            .cloned()
-            .collect();
-        let patterns = if whole.is_empty() { &self.objects } else { &whole };
+        let all = accessed(context, writes);
+        let patterns = match &self.whole {
+            Some(whole) if all.iter().any(|o| o.is_called(whole)) => std::slice::from_ref(whole),
+            _ => &self.objects,
+        };
         let mut found = Vec::new();
         for pattern in patterns {
-            let called: Vec<&Copyable<'_>> = all.iter().filter(|o| o.is_called(pattern)).collect();
-            let [first, ..] = called[..] else {
-                return Err(self.unknown(pattern, context, writes));
-            };
-            let (suits, refused): (Vec<_>, Vec<_>) = called
-                .iter()
-                .map(|o| self.one(o, writes))
-                .partition(Result::is_ok);
-            // A pattern may match objects that copies do not suit, besides others.
-            match refused.into_iter().next() {
-                Some(Err(error)) if suits.is_empty() => return Err(error),
-                None if suits.is_empty() => {
-                    return Err(PolicyError(format!(
-                        "{}: {} is not accessed",
-                        self.text, first.name
-                    )));
+            let called = all.iter().filter(|o| o.is_called(pattern));
+            let made: Vec<_> = called.map(|o| self.one(o, writes.last())).collect();
+            match made.iter().any(Result::is_ok) {
+                // A pattern may match objects that copies do not suit, besides others.
+                true => found.extend(made.into_iter().flatten()),
+                false => {
+                    let refused = made.into_iter().find_map(Result::err);
+                    return Err(refused.unwrap_or_else(|| self.unknown(pattern, context, writes)));
                 }
-                _ => found.extend(suits.into_iter().flatten()),
             }
         }
         found.sort_by_key(|m: &Mirrored| m.object);
@@ -217,21 +203,16 @@ impl Mirror {
         }
     }
 
-    fn one(&self, object: &Copyable<'_>, writes: &LastWrites) -> Result<Mirrored, PolicyError> {
-        let name = &object.name;
-        let error = |what: String| PolicyError(format!("{}: {name} {what}", self.text));
-        let Some(write) = writes.of(object.id) else {
-            return Err(error("is not accessed".to_owned()));
-        };
-        let made = object.copied(write);
+    fn one(&self, object: &Copyable<'_>, last: SliceId) -> Result<Mirrored, PolicyError> {
+        let (made, write) = (object.copied(), object.write);
         let read_later = match made.stored {
             true => write.after > 0,
-            false => made.after.is_none_or(|after| after < writes.last()),
+            false => made.after.is_none_or(|after| after < last),
         };
         if read_later {
             return Ok(made);
         }
-        Err(error(match (writes.last().0, write.slice) {
+        let why = match (last.0, write.slice) {
             (0, _) => "is filled and read in the recording's only slice; nodewise record --slice region, or a time such as \
                        50ms"
                 .to_owned(),
@@ -239,20 +220,20 @@ impl Mirror {
                 "is written in slice {} (the last is {last}) and not read after that: copies of it would serve nothing",
                 slice.map_or(0, |s| s.0)
             ),
-        }))
+        };
+        Err(PolicyError(format!("{}: {} {why}", self.text, object.name)))
     }
 
     fn suitable(&self, context: &Context<'_>, writes: &LastWrites) -> Vec<Mirrored> {
         let fits = |bytes| fit_on(bytes, self.holders.iter().copied(), context.machine);
         let one = |object: &Copyable<'_>| {
-            let write = writes.of(object.id)?;
-            let made = object.copied(write);
+            let (made, write) = (object.copied(), object.write);
             let known = made.stored || object.object.kind == ObjectKind::File;
             let suits =
                 known && write.after > 0 && object.name != NO_VARIABLE && several_nodes(write, context);
             suits.then_some((write.after, made))
         };
-        let mut found: Vec<(u64, Mirrored)> = named_objects(context, writes).iter().filter_map(one).collect();
+        let mut found: Vec<(u64, Mirrored)> = accessed(context, writes).iter().filter_map(one).collect();
         let divided = exclusivity(context, found.iter().map(|f| f.1.object));
         found.retain(|(_, m)| divided.get(&m.object).is_none_or(|e| *e <= MAX_EXCLUSIVITY));
         found.sort_by_key(|(after, _)| std::cmp::Reverse(*after));
@@ -279,12 +260,6 @@ impl Mirror {
             self.text
         ))
     }
-}
-
-/// OBJECTS as one pattern, if it has a `+`.
-fn names_as_written(text: &str) -> Option<Pattern> {
-    let names = text.strip_prefix(MIRROR)?.strip_prefix(':')?;
-    Pattern::new(names).ok().filter(|_| names.contains('+'))
 }
 
 /// Nodes of the machine with memory.
@@ -317,10 +292,11 @@ fn nearest(holders: &[NodeId], machine: &Machine) -> Vec<NodeId> {
     machine.node_ids().map(of).collect()
 }
 
-/// An array or a file: what the library can copy.
+/// An array or a file that was accessed: what the library can copy.
 struct Copyable<'a> {
     id: ObjectId,
     object: &'a Object,
+    write: &'a LastWrite,
     /// As reports call it: several objects of one name are numbered.
     name: String,
 }
@@ -336,7 +312,8 @@ impl Copyable<'_> {
             || (self.object.kind == ObjectKind::File && file())
     }
 
-    fn copied(&self, write: &LastWrite) -> Mirrored {
+    fn copied(&self) -> Mirrored {
+        let write = self.write;
         let before = self.object.kind == ObjectKind::File;
         Mirrored {
             object: self.id,
@@ -348,17 +325,22 @@ impl Copyable<'_> {
     }
 }
 
-/// The arrays and files that were accessed.
-fn named_objects<'a>(context: &Context<'a>, writes: &LastWrites) -> Vec<Copyable<'a>> {
+/// The arrays and files that were accessed, by the names that reports give them among all objects that were.
+fn accessed<'a>(context: &Context<'a>, writes: &'a LastWrites) -> Vec<Copyable<'a>> {
     let ids = (0..context.profile.objects.len()).map(ObjectId::from_index);
-    let accessed: Vec<ObjectId> = ids.filter(|id| writes.of(*id).is_some()).collect();
-    let names = object_names(context.profile, &accessed);
-    let one = |(id, name)| {
-        let object = context.profile.object(id)?;
-        let copyable = object.kind.is_mappable() || object.kind == ObjectKind::File;
-        copyable.then_some(Copyable { id, object, name })
+    let (ids, written): (Vec<ObjectId>, Vec<&LastWrite>) =
+        ids.filter_map(|id| Some((id, writes.of(id)?))).unzip();
+    let names = object_names(context.profile, &ids);
+    let one = |((id, write), name)| {
+        let object = context.profile.object(id).filter(|o| o.kind.is_array_or_file())?;
+        Some(Copyable {
+            id,
+            object,
+            write,
+            name,
+        })
     };
-    accessed.into_iter().zip(names).filter_map(one).collect()
+    ids.into_iter().zip(written).zip(names).filter_map(one).collect()
 }
 
 /// By object: the share of its accesses that the node makes which accesses a page most, over all its pages.
@@ -369,8 +351,8 @@ fn exclusivity(context: &Context<'_>, of: impl Iterator<Item = ObjectId>) -> BTr
     for (page, object) in histogram.objects.iter().enumerate() {
         if let Some((most, all)) = sums.get_mut(object) {
             counts.load(histogram.page(page).entries, context.affinity);
-            *most += counts.all().iter().copied().max().unwrap_or(0);
-            *all += counts.all().iter().sum::<u64>();
+            *most += counts.dominant().1;
+            *all += counts.total();
         }
     }
     let share = |(id, (most, all)): (ObjectId, (u64, u64))| (id, most as f64 / all.max(1) as f64);
@@ -527,6 +509,7 @@ mod tests {
         };
         assert_eq!(ids("mirror:bwa+0x2c"), [1, 2]);
         assert_eq!(ids("mirror:bwa+0x2c #2"), [2]);
+        assert_eq!(ids("mirror:bwa+0x2c@0+2"), [1, 2], "with nodes");
         assert_eq!(ids("mirror:*c #1+*c #2"), [1, 2]);
     }
 

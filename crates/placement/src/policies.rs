@@ -35,7 +35,7 @@ pub(crate) use weighted::round as weighted_round;
 pub use weighted::{Weighted, weights};
 
 use crate::mirror::{MIRROR_USAGE, is_mirror, not_a_placement};
-use crate::rules::{object_page, placeable};
+use crate::rules::object_page;
 use crate::{Context, Distribution, Mapping, PagePolicy, PolicyError};
 use nodewise_analysis::NodeCounts;
 use nodewise_machine::{Machine, NodeId};
@@ -273,7 +273,7 @@ fn by_object(policy: &impl PagePolicy, context: &Context<'_>, distribution: &Dis
     let mut nodes = context.first_touch();
     let pages = histogram.pages.iter().zip(&histogram.objects);
     for (node, (page, id)) in nodes.iter_mut().zip(pages) {
-        let array = profile.object(*id).filter(|o| placeable(o.kind));
+        let array = profile.object(*id).filter(|o| o.kind.is_mappable());
         let chosen = array.and_then(|o| distribution.node(object_page(o, *page, histogram.shift), &threads));
         *node = chosen.unwrap_or(*node);
     }

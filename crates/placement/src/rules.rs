@@ -17,7 +17,6 @@ pub use dealt::{Dealt, Order};
 pub use file::PlacementError;
 pub use named::{NAMED_KINDS, Named};
 pub use recognise::{Recognised, recognise};
-pub(crate) use samples::placeable;
 
 use nodewise_analysis::Assignment;
 use nodewise_machine::{CpuId, NodeId};

@@ -153,6 +153,12 @@ impl ObjectKind {
     pub fn is_mappable(self) -> bool {
         matches!(self, Self::Heap | Self::Static | Self::Mapping)
     }
+
+    /// Whether it is one piece of memory with contents of its own: an array, or a file.
+    #[must_use]
+    pub fn is_array_or_file(self) -> bool {
+        self.is_mappable() || self == Self::File
+    }
 }
 
 /// A memory object. It is identified across runs by site, allocating thread, and sequence at the site; static and

@@ -160,9 +160,8 @@ impl Findings<'_> {
 
     /// Figures of each policy that copies objects, compared with placements.
     fn copies(&self, exclusivity: f64, program: &Metrics) -> Vec<Policy> {
-        let placements = || self.simulation.predictions.iter().take(self.mappings.len());
         let one = |predicted: &Prediction| {
-            let mut copies = Copied::of(predicted, placements());
+            let mut copies = Copied::of(predicted, self.simulation.placements());
             if let Some(copied) = copies.as_mut().filter(|c| !c.objects.is_empty()) {
                 copied.sentence += " Copies are the program's to make (nw_replicate of libnodewise); its NODEWISE_GUARD=1 \
                                     finds writes to what was copied, which recordings do not see if system calls make them.";

@@ -38,8 +38,6 @@ struct Pages {
 /// Simulation state of one policy.
 pub(crate) struct CopyingPolicy {
     pub copies: Copies,
-    /// Index of the mapping that it starts from.
-    pub start: usize,
     objects: Vec<Pages>,
     /// Pages on each node, copies included.
     pub pages_at: Vec<u64>,
@@ -49,8 +47,8 @@ pub(crate) struct CopyingPolicy {
 }
 
 impl CopyingPolicy {
-    /// A policy that starts from the first mapping.
-    pub fn new(context: &Context<'_>, mappings: &[Mapping], copies: Copies) -> Self {
+    /// A policy that starts from this mapping.
+    pub fn new(context: &Context<'_>, start: &Mapping, copies: Copies) -> Self {
         let mut pages: BTreeMap<_, Vec<u32>> =
             copies.objects.iter().map(|o| (o.object, Vec::new())).collect();
         for (index, object) in context.histogram.objects.iter().enumerate() {
@@ -64,15 +62,14 @@ impl CopyingPolicy {
         });
         let nodes = context.machine.node_count();
         let mut pages_at = vec![0; nodes];
-        for node in &mappings[0].nodes {
+        for node in &start.nodes {
             pages_at[node.index()] += 1;
         }
         Self {
             objects: objects.collect(),
             copies,
-            start: 0,
             pages_at,
-            paid: MoveCost::new(nodes),
+            paid: MoveCost::new(nodes, 0.0),
             ns: 0.0,
         }
     }
@@ -89,7 +86,7 @@ impl CopyingPolicy {
         seconds_per_gb: f64,
         sums: &mut Sums,
     ) -> Vec<u32> {
-        let mut now = MoveCost::new(resources.nodes);
+        let mut now = MoveCost::new(resources.nodes, seconds_per_gb);
         let mut all = Vec::new();
         for Pages { of, pages } in self.objects.iter().filter(|p| p.of.after == after) {
             // Pages that are never accessed are copied, too, from where the others are.
@@ -98,9 +95,6 @@ impl CopyingPolicy {
                 let from = homes[*page as usize].index();
                 for holder in &self.copies.holders {
                     now.add(from, holder.index(), bytes);
-                    for resource in resources.copy(from, holder.index()) {
-                        sums.bytes[resource as usize] += bytes;
-                    }
                 }
             }
             for holder in &self.copies.holders {
@@ -108,11 +102,7 @@ impl CopyingPolicy {
             }
             all.extend_from_slice(pages);
         }
-        now.set_seconds_per_gb(seconds_per_gb);
-        let ns = now.ns(resources);
-        self.paid.absorb(&now);
-        self.ns += ns;
-        sums.ns.iter_mut().for_each(|sum| *sum += ns);
+        self.ns += now.charge(resources, &mut self.paid, sums);
         all.sort_unstable();
         all
     }

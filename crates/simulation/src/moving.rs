@@ -115,6 +115,7 @@ pub(crate) struct StepContext<'a> {
 /// Traffic and messages of moves by virtual nodes, independent of the nodes that the program is placed on.
 #[derive(Clone, Debug)]
 pub(crate) struct MoveCost {
+    nodes: usize,
     /// Bytes `[from * nodes + to]`.
     bytes: Vec<f64>,
     messages: f64,
@@ -122,36 +123,49 @@ pub(crate) struct MoveCost {
 }
 
 impl MoveCost {
-    pub fn new(nodes: usize) -> Self {
+    /// No moves. `seconds_per_gb`: time of 10⁹ bytes in addition to that of the copy.
+    pub fn new(nodes: usize, seconds_per_gb: f64) -> Self {
         Self {
+            nodes,
             bytes: vec![0.0; nodes * nodes],
             messages: 0.0,
-            seconds_per_gb: 0.0,
+            seconds_per_gb,
         }
+    }
+
+    /// Bytes between nodes, from and to, where there are any.
+    fn pairs(&self) -> impl Iterator<Item = (usize, usize, f64)> {
+        let pair = |(cell, bytes): (usize, &f64)| (cell / self.nodes, cell % self.nodes, *bytes);
+        let moved = self.bytes.iter().enumerate().filter(|(_, bytes)| **bytes > 0.0);
+        moved.map(pair)
     }
 
     /// Time of the moves on the nodes that these resources describe, nanoseconds.
     pub fn ns(&self, resources: &Resources) -> f64 {
-        let nodes = resources.nodes;
-        let pair = |(cell, bytes): (usize, &f64)| {
-            bytes * (resources.copy_ns(cell / nodes, cell % nodes) + self.seconds_per_gb)
-        };
-        let moved = self.bytes.iter().enumerate().filter(|(_, bytes)| **bytes > 0.0);
-        moved.map(pair).sum::<f64>() + self.messages * resources.remote_ns()
+        let ns = |(from, to, bytes)| bytes * (resources.copy_ns(from, to) + self.seconds_per_gb);
+        self.pairs().map(ns).sum::<f64>() + self.messages * resources.remote_ns()
     }
 
     /// Adds bytes that are copied from one node to another.
     pub fn add(&mut self, from: usize, to: usize, bytes: f64) {
-        let nodes = self.bytes.len().isqrt();
-        self.bytes[from * nodes + to] += bytes;
+        self.bytes[from * self.nodes + to] += bytes;
     }
 
-    /// Sets the time of 10⁹ bytes in addition to that of the copy, seconds.
-    pub fn set_seconds_per_gb(&mut self, seconds: f64) {
-        self.seconds_per_gb = seconds;
+    /// Charges time and traffic of these moves to a policy, which has `paid` for the moves before. Returns the time,
+    /// nanoseconds.
+    pub fn charge(&self, resources: &Resources, paid: &mut Self, sums: &mut Sums) -> f64 {
+        for (from, to, bytes) in self.pairs() {
+            for resource in resources.copy(from, to) {
+                sums.bytes[resource as usize] += bytes;
+            }
+        }
+        let ns = self.ns(resources);
+        sums.ns.iter_mut().for_each(|sum| *sum += ns);
+        paid.absorb(self);
+        ns
     }
 
-    pub fn absorb(&mut self, other: &Self) {
+    fn absorb(&mut self, other: &Self) {
         self.bytes.iter_mut().zip(&other.bytes).for_each(|(a, b)| *a += b);
         self.messages += other.messages;
         self.seconds_per_gb = other.seconds_per_gb;
@@ -160,6 +174,7 @@ impl MoveCost {
     /// Difference to an earlier state.
     pub fn since(&self, earlier: &Self) -> Self {
         Self {
+            nodes: self.nodes,
             bytes: self
                 .bytes
                 .iter()
@@ -220,7 +235,7 @@ pub(crate) fn tracks(
             controller: m.controller,
             clock: m.clock,
             moved: Moved::default(),
-            paid: MoveCost::new(nodes),
+            paid: MoveCost::new(nodes, 0.0),
             traced: m.traced,
         }
     };
@@ -273,22 +288,15 @@ impl MovingPolicy {
     /// Adds the time and the traffic of moves.
     fn pay(&mut self, world: &StepContext<'_>, moves: &[Move], messages: u64, sums: &mut Sums) -> f64 {
         let bytes = world.context.histogram.page_size() as f64;
-        let nodes = world.resources.nodes;
-        let mut now = MoveCost::new(nodes);
+        let mut now = MoveCost::new(world.resources.nodes, world.seconds_per_gb);
         now.messages = messages as f64;
-        now.seconds_per_gb = world.seconds_per_gb;
         for m in moves {
             let (from, to) = (m.from.index(), m.to.index());
             now.add(from, to, bytes);
-            for resource in world.resources.copy(from, to) {
-                sums.bytes[resource as usize] += bytes;
-            }
             self.pages_at[from] -= 1;
             self.pages_at[to] += 1;
         }
-        let ns = now.ns(world.resources);
-        self.paid.absorb(&now);
-        sums.ns.iter_mut().for_each(|sum| *sum += ns);
+        let ns = now.charge(world.resources, &mut self.paid, sums);
         self.moved.seconds += ns * 1e-9;
         if let Some(slice) = sums.slices.last_mut() {
             slice.migrations = moves.len() as u64;

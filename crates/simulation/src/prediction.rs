@@ -163,6 +163,12 @@ impl Simulation {
         &self.predictions[0]
     }
 
+    /// The predictions of policies that neither move nor copy pages.
+    pub fn placements(&self) -> impl Iterator<Item = &Prediction> {
+        let fixed = |p: &&Prediction| p.moved.is_none() && p.copied.is_none();
+        self.predictions.iter().filter(fixed)
+    }
+
     /// Whether the baseline's typical memory share is at least [`MEMORY_BOUND`], so that placement can matter.
     #[must_use]
     pub fn is_memory_bound(&self) -> bool {

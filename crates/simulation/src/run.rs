@@ -80,7 +80,7 @@ impl<'a> SimulationRun<'a> {
         let (memories, tracks) = moving::tracks(context, mappings, moving);
         let copying = copies
             .into_iter()
-            .map(|c| CopyingPolicy::new(context, mappings, c));
+            .map(|c| CopyingPolicy::new(context, &mappings[0], c));
         let copying: Vec<CopyingPolicy> = copying.collect();
         let policies = mappings.len() + tracks.len() + copying.len();
         let resources_at = |factor: f64| -> Vec<Arc<Resources>> {
@@ -145,15 +145,14 @@ impl<'a> SimulationRun<'a> {
 
     /// Follows accesses from its first slice on: the state before it, with the copies that are made before it.
     pub fn tally(&mut self, parameters: &Parameters) -> Tally<'a> {
-        let nearest: Vec<Option<Vec<NodeId>>> = match self.copying.is_empty() {
+        let nearest: Vec<Option<&[NodeId]>> = match self.copying.is_empty() {
             true => Vec::new(),
             false => {
                 let others = self.mappings.len() + self.tracks.len();
-                let nearest = self.copying.iter().map(|c| Some(c.copies.nearest.clone()));
+                let nearest = self.copying.iter().map(|c| Some(&*c.copies.nearest));
                 std::iter::repeat_n(None, others).chain(nearest).collect()
             }
         };
-        let nearest: Vec<Option<&[NodeId]>> = nearest.iter().map(Option::as_deref).collect();
         let mut tally = Tally::new(
             &self.context,
             &self.starts(),
@@ -168,12 +167,9 @@ impl<'a> SimulationRun<'a> {
     /// The initial mapping of each policy: fixed mappings first, then policies that move pages, then those that make
     /// copies.
     fn starts(&self) -> Vec<&'a Mapping> {
-        let moving = self.tracks.iter().map(|t| t.start);
-        let starts = moving.chain(self.copying.iter().map(|c| c.start));
-        self.mappings
-            .iter()
-            .chain(starts.map(|s| &self.mappings[s]))
-            .collect()
+        let moving = self.tracks.iter().map(|t| &self.mappings[t.start]);
+        let copying = self.copying.iter().map(|_| &self.mappings[0]);
+        self.mappings.iter().chain(moving).chain(copying).collect()
     }
 
     /// The inputs of the time model in the typical scenario.
@@ -277,7 +273,7 @@ impl<'a> SimulationRun<'a> {
         let first = self.mappings.len() + self.tracks.len();
         let seconds_per_gb = self.parameters.seconds_per_gb;
         let step = |(i, policy): (usize, &mut CopyingPolicy)| {
-            let homes = &self.mappings[policy.start].nodes;
+            let homes = &self.mappings[0].nodes;
             let (resources, sums) = (&self.resources[first + i], &mut self.sums[first + i]);
             let pages = policy.step(after, homes, resources, seconds_per_gb, sums);
             (first + i, pages.into_iter().map(|page| (page, copied)).collect())

@@ -22,8 +22,7 @@ pub struct Account {
 impl Account {
     /// CPU time up to now; all zero if the kernel does not report it.
     pub fn now(host: &Host) -> Self {
-        let own = child::cpu_of_ended();
-        let own = (own.user + own.system).as_secs_f64();
+        let own = child::cpu_of_ended().total().as_secs_f64();
         let text = host.read("proc/stat").unwrap_or_default();
         Self::parse(text.lines().next().unwrap_or_default(), own).unwrap_or_default()
     }

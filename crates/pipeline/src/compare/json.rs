@@ -1,7 +1,6 @@
 //! JSON output of `simulate`; its keys are documented in `docs/model.md` and stable.
 
 use super::nodes::{self, NodeChoices};
-use super::table::placements;
 use nodewise_control::HeldBack;
 use nodewise_machine::{Machine, Source};
 use nodewise_simulation::{Basis, Prediction, Range, Scenario, Simulation, Traffic};
@@ -294,6 +293,6 @@ fn policy<'a>(p: &'a Prediction, simulation: &Simulation) -> Policy<'a> {
         held_back: moved.held_back,
         slices: slices.collect(),
         moves: moves.collect(),
-        copies: nodewise_report::Copied::of(p, placements(simulation)),
+        copies: nodewise_report::Copied::of(p, simulation.placements()),
     }
 }

@@ -109,15 +109,10 @@ fn moves(simulation: &Simulation) -> String {
     table("lrrrrrrr", std::iter::once(header).chain(rows)) + "\n"
 }
 
-/// The predictions of policies that neither move nor copy pages.
-pub fn placements(simulation: &Simulation) -> impl Iterator<Item = &Prediction> {
-    let fixed = |p: &&Prediction| p.moved.is_none() && p.copied.is_none();
-    simulation.predictions.iter().filter(fixed)
-}
-
 /// What policies copy, in the same order; empty if none does.
 fn copies(simulation: &Simulation) -> String {
-    let line = |p: &Prediction| Some(nodewise_report::Copied::of(p, placements(simulation))?.sentence + "\n");
+    let line =
+        |p: &Prediction| Some(nodewise_report::Copied::of(p, simulation.placements())?.sentence + "\n");
     let lines: Vec<String> = simulation.ranked().into_iter().filter_map(line).collect();
     match lines.is_empty() {
         true => String::new(),

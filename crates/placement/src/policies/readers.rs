@@ -11,8 +11,8 @@ use groups::Groups;
 
 /// `weighted:readers`. `weighted` deals all pages by the controllers' bandwidths, whoever reads them. Here each object has
 /// shares of its own: those with which the slowest of all controllers, links and readers is done first, given how many
-/// lines each node fetches of it (a linear program, `readers/solve.rs`). A page that one node uses stays there unless that node's
-/// memory is what all wait for.
+/// lines each node fetches of it (a linear program, `readers/solve.rs`). A page that one node uses stays there unless that
+/// node's memory is what all wait for.
 ///
 /// Sources: Gureya et al., BWAP (IPDPS 2020), for weights by what readers' bandwidths to nodes are; Sun et al., Caption
 /// (MICRO 2023), and CAMP (ASPLOS 2026) for shares that balance a fast and a slow memory.

@@ -111,12 +111,8 @@ const SMALLEST_FILE: u64 = 1024;
 fn has_rules(object: &Object) -> bool {
     // Pages of a file that is mapped in parts, or several times, are numbered by address.
     let is_whole = object.bytes.div_ceil(BASE_PAGE_SIZE) == object.pages;
-    placeable(object.kind) || (object.kind == ObjectKind::File && object.pages >= SMALLEST_FILE && is_whole)
-}
-
-/// Whether rules can address this kind of object.
-pub(crate) fn placeable(kind: ObjectKind) -> bool {
-    matches!(kind, ObjectKind::Heap | ObjectKind::Static | ObjectKind::Mapping)
+    object.kind.is_mappable()
+        || (object.kind == ObjectKind::File && object.pages >= SMALLEST_FILE && is_whole)
 }
 
 /// The object's name on one line, if it has one.

@@ -1,7 +1,6 @@
 //! Pages that are read alike: those of an object that the same nodes read.
 
 use crate::Context;
-use crate::rules::placeable;
 use nodewise_machine::NodeId;
 use nodewise_profile::{ObjectId, ObjectKind};
 use std::collections::BTreeMap;
@@ -76,8 +75,9 @@ impl Groups {
                 }
             }
             let object = histogram.objects[page];
-            if !is_placeable(context, object) {
-                all.fix(&readers, *first_touched);
+            let kind = context.profile.object(object).map(|o| o.kind);
+            if !kind.is_some_and(ObjectKind::is_array_or_file) {
+                add(&mut all.fixed, &readers, *first_touched);
                 continue;
             }
             let group = groups
@@ -106,16 +106,11 @@ impl Groups {
 
     /// The lines of all pages whose node is fixed, those of lighter groups included: `[cpu * nodes + memory]`.
     pub fn constant(&self) -> Vec<Lines> {
-        let mut all = Self {
-            free: Vec::new(),
-            cpus: self.cpus.clone(),
-            fixed: self.fixed.clone(),
-            nodes: self.nodes,
-        };
+        let mut fixed = self.fixed.clone();
         for group in &self.free[self.unknown()..] {
-            all.fix(&group.readers, self.heaviest(&group.readers));
+            add(&mut fixed, &group.readers, self.heaviest(&group.readers));
         }
-        all.fixed
+        fixed
     }
 
     /// The node whose CPUs have most lines; the lowest of equals.
@@ -141,15 +136,12 @@ impl Groups {
         }
         lines
     }
-
-    fn fix(&mut self, readers: &[Lines], memory: NodeId) {
-        for (cpu, lines) in readers.iter().enumerate() {
-            self.fixed[cpu * self.nodes + memory.index()] += *lines;
-        }
-    }
 }
 
-fn is_placeable(context: &Context<'_>, object: ObjectId) -> bool {
-    let object = context.profile.object(object);
-    object.is_some_and(|o| placeable(o.kind) || o.kind == ObjectKind::File)
+/// Adds lines by CPU to those that are fixed, `[cpu * nodes + memory]`.
+fn add(fixed: &mut [Lines], readers: &[Lines], memory: NodeId) {
+    let nodes = fixed.len() / readers.len().max(1);
+    for (cpu, lines) in readers.iter().enumerate() {
+        fixed[cpu * nodes + memory.index()] += *lines;
+    }
 }
