@@ -78,6 +78,17 @@ static range range_of(const nw_guard *guard) {
     return (range){atomic_load(&guard->start), atomic_load(&guard->end), atomic_load(&guard->protection)};
 }
 
+/* The range, and the stamp that it was read under. It must not be skipped because another thread changes the stamp: that
+ * one may be ending the protection of just this array. */
+static range stamped(const nw_guard *guard, uintptr_t *stamp) {
+    range of;
+    do {
+        *stamp = atomic_load(&guard->stamp);
+        of = range_of(guard);
+    } while (atomic_load(&guard->stamp) != *stamp);
+    return of;
+}
+
 static void give_access(range of) { syscall(SYS_mprotect, of.start, of.end - of.start, of.protection); }
 
 /* The first write. Copies are given up before it is carried out. While the entry is HIT it is not used for another array,
@@ -102,10 +113,10 @@ static void first_write(nw_guard *guard, uintptr_t stamp, uintptr_t address, uin
 static int handled(uintptr_t address, uintptr_t from) {
     unsigned before = atomic_load(&begun);
     for (nw_guard *guard = atomic_load(&guards); guard; guard = guard->next) {
-        uintptr_t stamp = atomic_load(&guard->stamp);
-        range of = range_of(guard);
+        uintptr_t stamp;
+        range of = stamped(guard, &stamp);
         int state = state_of(stamp);
-        if (state == IDLE || address < of.start || address >= of.end || atomic_load(&guard->stamp) != stamp)
+        if (state == IDLE || address < of.start || address >= of.end)
             continue;
         if (state == WRITABLE)
             break;

@@ -35,7 +35,9 @@ static int printed = -1;
 
 static void listen(void) {
     printed = memfd_create("printed", MFD_CLOEXEC);
-    CHECK(printed >= 0 && dup2(printed, STDERR_FILENO) == STDERR_FILENO, "no file for what is printed");
+    /* Threads that write to it at once would overwrite each other's lines: it has no lock for its position. */
+    CHECK(printed >= 0 && fcntl(printed, F_SETFL, O_APPEND) == 0, "no file for what is printed");
+    CHECK(dup2(printed, STDERR_FILENO) == STDERR_FILENO, "%s", strerror(errno));
 }
 
 static const char *all_printed(void) {
