@@ -78,6 +78,9 @@ impl Undecided {
         let mut tune = ["nodewise", "tune", "--"].map(str::to_owned).to_vec();
         tune.extend(runs.command);
         let (next, then) = match runs.instrumented {
+            _ if self.by.contains(&Varied::Concurrency) => {
+                (None, Some(record_again(context, self.by_plain_run())))
+            }
             _ if self.by_plain_run() => (
                 None,
                 Some(time_it(
@@ -100,6 +103,20 @@ impl Undecided {
             ..nothing(VerdictKind::Undecided, sentence)
         }
     }
+}
+
+/// How to see what threads do at a time; with a plain run, if that would tell something else as well.
+fn record_again(context: &Context<'_>, plain: bool) -> String {
+    let record = ["nodewise", "record"].map(str::to_owned);
+    let plain = plain
+        .then(|| ["--plain", "PLAIN"].map(str::to_owned))
+        .into_iter()
+        .flatten();
+    let command = plain
+        .chain(["--".to_owned()])
+        .chain(context.profile.meta.command.iter().cloned());
+    let record = shell_line(&record.into_iter().chain(command).collect::<Vec<_>>());
+    format!("record it again while nothing else runs on the host, and for a second or more: {record}")
 }
 
 /// How to measure the cost of recording; in words, because the path of the plain build is not known. If it was `timed`
@@ -193,6 +210,11 @@ fn because(varied: Varied, simulation: &Simulation) -> String {
             "bandwidths of {} that no source states ({} what its file assumes)",
             simulation.machine,
             between(parameters.assumed_bandwidth, " times")
+        ),
+        Varied::Concurrency => format!(
+            "how many of its threads run at a time ({:.1} did while it was recorded, and other processes may have kept \
+             the others waiting)",
+            simulation.side_by_side.unwrap_or(1.0)
         ),
         Varied::Nothing => "nothing".to_owned(),
     }

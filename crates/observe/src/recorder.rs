@@ -8,8 +8,9 @@ use crate::plain::{PlainRun, time_plain};
 use crate::recording::{Recording, any_runs};
 use crate::slicing::Slicing;
 use nodewise_linux::child::{Forwarding, cpu_of_ended, shell_status};
-use nodewise_linux::clock;
+use nodewise_linux::cpu_ticks::HostTime;
 use nodewise_linux::perf::Sampler;
+use nodewise_linux::{Host, clock};
 use nodewise_profile::{Coverage, Meta, Observer, Profile};
 use nodewise_store::Writer;
 use std::collections::BTreeSet;
@@ -103,7 +104,8 @@ pub fn record(
     let mut recording = Recording::new(&raw, writer, sampler);
     recording.profile_mut().meta = meta;
     recording.checkpoint()?; // for `recover`, in case we are killed
-    let (start, before) = (Instant::now(), cpu_of_ended());
+    let host = Host::default();
+    let (start, before, host_before) = (Instant::now(), cpu_of_ended(), HostTime::now(&host));
     let child = Forwarding::start(&mut command).map_err(|e| {
         let _ = std::fs::remove_dir_all(folder); // the folder is ours and empty
         cannot_start(&command, &e)
@@ -117,10 +119,13 @@ pub fn record(
         (status, slicer.join().expect("the slicer does not panic"))
     });
     let (wall, used) = (start.elapsed(), cpu_of_ended().since(before));
+    let others = HostTime::now(&host).others_since(host_before, used.total().as_secs_f64());
+    let cpu_ns = clock::nanoseconds(used.total());
     wait_for_processes(&raw);
     control.close();
     let status = shell_status(status.map_err(|e| Error::raw(folder, &e))?);
-    recording.profile_mut().meta.truncated = control.truncated();
+    let meta = &mut recording.profile_mut().meta;
+    (meta.truncated, meta.cpu_ns, meta.others) = (control.truncated(), Some(cpu_ns), others);
     recording.finish_samples(used);
     let plain = plain.map(|plain| timed(plain, status, plain_look)).transpose();
     let recorded = result.and_then(|()| complete(recording, &raw, wall, (status, plain?)));

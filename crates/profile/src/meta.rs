@@ -124,6 +124,9 @@ pub struct Meta {
     pub started_at: u64,
     /// Wall time of the recorded run, nanoseconds.
     pub wall_ns: u64,
+    /// CPU time of all processes of the recorded run by the kernel's account, with what recording took, nanoseconds; `None`
+    /// if it is not known.
+    pub cpu_ns: Option<u64>,
     /// Wall time of the plain build on the same host, nanoseconds, if it was measured.
     pub plain_wall_ns: Option<u64>,
     /// CPU time of the plain build's own work on the same host, without waiting in the threading runtime, nanoseconds,
@@ -139,6 +142,9 @@ pub struct Meta {
     pub host_nodes: u32,
     /// The CPU's model name.
     pub host_model: String,
+    /// Of the CPU time of the CPUs that the recorded run could use, the share that went to other processes meanwhile, 0
+    /// to 1; `None` if it is not known.
+    pub others: Option<f64>,
     /// The shares of CPU time in which accesses were counted and missed.
     pub coverage: Coverage,
     /// The reason if the profile is incomplete.
@@ -153,4 +159,17 @@ pub struct Meta {
     pub kernel_migrations: Option<u64>,
     /// The version of nodewise that wrote the profile.
     pub version: String,
+}
+
+/// Share of the CPU time of a machine above which other processes are taken to disturb what runs there.
+pub const MAX_OTHERS: f64 = 0.05;
+
+impl Meta {
+    /// Whether the recorded program is known to have run without being kept waiting by other processes. The kernel's
+    /// account of their CPU time is exact to 10 ms a CPU, which says nothing about runs of less than 0.2 s.
+    #[must_use]
+    pub fn was_undisturbed(&self) -> bool {
+        let error = 1e7 / self.wall_ns as f64;
+        self.others.is_some_and(|others| others + error <= MAX_OTHERS)
+    }
 }

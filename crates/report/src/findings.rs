@@ -6,14 +6,14 @@ use crate::moves;
 use crate::roles::Roles;
 use crate::sampling::Sampling;
 use nodewise_advise::{Advice, Advised, Blame, Pass, VerdictKind, schedule};
-use nodewise_analysis::figures::{percent, plural, seconds};
+use nodewise_analysis::figures::{percent, plural, seconds, whole_percent};
 use nodewise_analysis::{
     Conflict, Interval, Measured, Metrics, Remedy, Sampled, Samples, SharingClass, Timeline, first_touches,
     sampled_share,
 };
 use nodewise_machine::{Machine as Target, NodeId};
 use nodewise_placement::{Context, Mapping};
-use nodewise_profile::{Meta, ObjectId, Observer, Thread};
+use nodewise_profile::{MAX_OTHERS, Meta, ObjectId, Observer, Thread};
 use nodewise_simulation::{Basis, Prediction, Range, Simulation};
 use std::collections::BTreeMap;
 
@@ -455,10 +455,7 @@ fn notes(findings: &Findings<'_>, unknown: f64) -> Vec<String> {
     }
     let several = profile.threads.len() > 1 && !meta.observer.is_sampled();
     if let Some(most) = findings.simulation.side_by_side.filter(|_| several) {
-        notes.push(format!(
-            "Threads outside OpenMP kept {most:.1} CPUs busy at a time at most while this was recorded, with others free, and \
-             are predicted to: on a host that others use that is too few, and placement gains more than is said."
-        ));
+        notes.push(concurrency_note(meta, most));
     }
     if affinity.cpus.len() > machine.cpus().len() {
         notes.push(format!(
@@ -512,6 +509,27 @@ fn samples(sampling: Option<&nodewise_profile::Sampling>, unknown: f64) -> Vec<S
 }
 
 /// Explains a large difference between the recorded and the predicted time.
+/// How many CPUs threads outside OpenMP kept busy, `most` at most, and whether others may have kept them waiting.
+fn concurrency_note(meta: &Meta, most: f64) -> String {
+    let seen = format!(
+        "Threads outside OpenMP kept {most:.1} CPUs busy at a time at most while this was recorded, with others free"
+    );
+    if meta.was_undisturbed() {
+        return format!("{seen}, and are predicted to.");
+    }
+    let why = match meta.others {
+        Some(others) if others > MAX_OTHERS => {
+            format!(
+                "other processes used {} of the CPU time meanwhile",
+                whole_percent(others)
+            )
+        }
+        Some(_) => "the run was too short for the kernel's account of what other processes used".to_owned(),
+        None => "what other processes used meanwhile is not known".to_owned(),
+    };
+    format!("{seen}, and are predicted to; but {why}, so that more may run at a time: ranges contain that.")
+}
+
 fn time_difference_note(meta: &Meta, machine: &Target, threads: usize) -> String {
     let crowd = match threads {
         threads if meta.host_cpus > 0 && threads > meta.host_cpus as usize => {

@@ -58,6 +58,8 @@ pub struct Calibration {
     /// Lines of traffic of the recorded run.
     pub lines: u64,
     host_latency_ns: f64,
+    /// Of an emulated run, the emulator's CPU time per access, nanoseconds, if it was recorded.
+    emulated_ns: Option<f64>,
 }
 
 /// The result of calibration under one scenario.
@@ -126,6 +128,10 @@ impl Calibration {
         let by_cpu = plain_cpu_ns
             .filter(|_| is_cpu)
             .map(|plain| measured_cost(busy_ns, plain));
+        let emulated_ns = meta
+            .cpu_ns
+            .filter(|_| meta.observer == Observer::Emulate && accesses > 0)
+            .map(|ns| ns as f64 / accesses as f64);
         let measured = by_cpu.or(by_wall.map(Range::exactly));
         let bounds = || cost_bounds(busy_ns, accesses, lines, parameters);
         Self {
@@ -136,6 +142,7 @@ impl Calibration {
             accesses,
             lines,
             host_latency_ns: parameters.host_latency_ns,
+            emulated_ns,
         }
     }
 
@@ -144,8 +151,12 @@ impl Calibration {
         self.busy_ns > 0.0 && self.accesses > 0
     }
 
-    /// CPU time that accesses and lines took while recording, by the typical split, nanoseconds.
+    /// CPU time that accesses and lines took while recording, by the typical split, nanoseconds. An emulator's time is by
+    /// accesses.
     pub(crate) fn work_ns(&self, accesses: u64, lines: u64, typical: &Scenario) -> f64 {
+        if let Some(per_access) = self.emulated_ns {
+            return accesses as f64 * per_access;
+        }
         let fit = self.fit(typical);
         let line_ns = fit.miss * self.host_latency_ns / typical.parallelism;
         (accesses as f64 * fit.ns_per_access + lines as f64 * line_ns) * typical.recording_cost
@@ -228,6 +239,7 @@ mod tests {
             parallelism: 5.0,
             miss: 1.0,
             bandwidth: 1.0,
+            concurrency: 1.0,
             queue_ns: 25.0,
             recording_cost: calibration.recording_cost.typical,
             assumed_ns: 0.5,

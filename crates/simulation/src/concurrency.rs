@@ -2,7 +2,7 @@
 
 use crate::tally::SliceTally;
 use crate::{Calibration, Scenario};
-use nodewise_profile::{Profile, RegionId, RegionKind};
+use nodewise_profile::{Observer, Profile, RegionId, RegionKind};
 
 /// If the recorded run used this share of the host's CPUs or more, the host limited it, not the program.
 const MIN_SATURATED_SHARE: f64 = 0.75;
@@ -12,7 +12,8 @@ const MIN_SATURATED_SHARE: f64 = 0.75;
 ///
 /// The threads of an OpenMP team run concurrently by construction. Other threads may run one after the other, as with a
 /// `pthread_create` after each `pthread_join`: then their CPU time is at most the slice's wall time, although CPUs were
-/// free. With more live threads than the host has CPUs, nothing can be inferred.
+/// free. An emulator slows all threads alike, so that its own CPU time and wall time say the same. With more live threads
+/// than the host has CPUs, nothing can be inferred.
 pub(crate) fn limit(
     profile: &Profile,
     calibration: &Calibration,
@@ -23,7 +24,8 @@ pub(crate) fn limit(
     let Some(slice) = profile.slices.get(tally.slice.index()) else {
         return f64::INFINITY;
     };
-    if tally.alive as f64 > host {
+    let unknown = profile.meta.observer == Observer::Emulate && profile.meta.cpu_ns.is_none();
+    if tally.alive as f64 > host || unknown {
         return f64::INFINITY;
     }
     let (mut free, mut team) = (0.0, 0.0);
@@ -42,6 +44,14 @@ pub(crate) fn limit(
     } else {
         f64::INFINITY
     }
+}
+
+/// Whether other processes may have kept threads waiting that would run at a time on a host of their own: then
+/// [`limit`] may be too low. One such process on one CPU can delay all threads of a program that has barriers, so no
+/// higher limit follows from what it used.
+pub(crate) fn is_unknown(profile: &Profile) -> bool {
+    let free = profile.threads.iter().filter(|t| t.openmp.is_none());
+    free.count() > 1 && !profile.meta.observer.is_sampled() && !profile.meta.was_undisturbed()
 }
 
 /// Whether the threads of a region are a team, which starts together.

@@ -135,6 +135,9 @@ pub enum Varied {
     Compute,
     /// Bandwidths that no source states: [`Parameters::assumed_bandwidth`].
     Bandwidth,
+    /// How many threads outside OpenMP run at a time: as many as while recording, or all. Varied where other processes
+    /// may have kept the recorded ones waiting.
+    Concurrency,
 }
 
 impl Varied {
@@ -149,6 +152,7 @@ impl Varied {
             Self::RecordingCost => "recording_cost",
             Self::Compute => "assumed_ns",
             Self::Bandwidth => "assumed_bandwidth",
+            Self::Concurrency => "concurrency",
         }
     }
 
@@ -176,6 +180,8 @@ pub struct Scenario {
     pub assumed_ns: f64,
     /// Factor on the machine's assumed bandwidths.
     pub bandwidth: f64,
+    /// Factor on the number of threads outside OpenMP that were seen to run at a time: 1, or infinity where all may.
+    pub concurrency: f64,
 }
 
 impl Scenario {
@@ -190,6 +196,7 @@ impl Scenario {
             Varied::RecordingCost => Some(self.recording_cost),
             Varied::Compute => Some(self.assumed_ns),
             Varied::Bandwidth => Some(self.bandwidth),
+            Varied::Concurrency => Some(self.concurrency),
         }
     }
 }
@@ -200,6 +207,18 @@ struct Quantity {
     least: f64,
     most: f64,
     set: fn(&mut Scenario, f64),
+}
+
+/// What is not known of a recording and a machine.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Unknown {
+    pub recording_cost: Range,
+    /// Whether a time was recorded.
+    pub is_timed: bool,
+    /// Whether bandwidths of the machine are assumed.
+    pub bandwidth: bool,
+    /// Whether more threads may run at a time than were seen to.
+    pub concurrency: bool,
 }
 
 impl Parameters {
@@ -213,12 +232,13 @@ impl Parameters {
             recording_cost: recording_cost.typical,
             assumed_ns: self.assumed_ns.typical,
             bandwidth: 1.0,
+            concurrency: 1.0,
         }
     }
 
     /// The quantities that are not known, but for misses in flight: more of these may make memory weigh less or, as
     /// they fill a controller, more.
-    fn quantities(&self, recording_cost: Range, is_timed: bool, bandwidth: bool) -> Vec<Quantity> {
+    fn quantities(&self, unknown: &Unknown) -> Vec<Quantity> {
         let quantity = |varied, least, most, set| Quantity {
             varied,
             least,
@@ -231,11 +251,11 @@ impl Parameters {
                 s.queue_ns = v;
             }),
         ];
-        all.push(match is_timed {
+        all.push(match unknown.is_timed {
             true => quantity(
                 Varied::RecordingCost,
-                recording_cost.min,
-                recording_cost.max,
+                unknown.recording_cost.min,
+                unknown.recording_cost.max,
                 |s, v| {
                     s.recording_cost = v;
                 },
@@ -249,19 +269,23 @@ impl Parameters {
                 },
             ),
         });
-        if bandwidth {
+        if unknown.bandwidth {
             let range = self.assumed_bandwidth;
             all.push(quantity(Varied::Bandwidth, range.max, range.min, |s, v| {
                 s.bandwidth = v;
             }));
         }
+        if unknown.concurrency {
+            all.push(quantity(Varied::Concurrency, 1.0, f64::INFINITY, |s, v| {
+                s.concurrency = v;
+            }));
+        }
         all
     }
 
-    /// The typical scenario, then scenarios with one uncertain parameter each at an end of its range. `bandwidth`:
-    /// whether the machine has assumed ones.
-    pub(crate) fn scenarios(&self, recording_cost: Range, is_timed: bool, bandwidth: bool) -> Vec<Scenario> {
-        let typical = self.typical(recording_cost);
+    /// The typical scenario, then scenarios with one uncertain parameter each at an end of its range.
+    pub(crate) fn scenarios(&self, unknown: &Unknown) -> Vec<Scenario> {
+        let typical = self.typical(unknown.recording_cost);
         let mut all = vec![typical];
         let mut vary = |varied, value, set: fn(&mut Scenario, f64)| {
             let mut scenario = typical;
@@ -273,7 +297,7 @@ impl Parameters {
         for value in [self.parallelism.min, self.parallelism.max] {
             vary(Varied::Parallelism, value, |s, v| s.parallelism = v);
         }
-        for quantity in self.quantities(recording_cost, is_timed, bandwidth) {
+        for quantity in self.quantities(unknown) {
             let (a, b) = (quantity.least, quantity.most);
             vary(quantity.varied, a.min(b), quantity.set);
             vary(quantity.varied, a.max(b), quantity.set);
@@ -283,12 +307,12 @@ impl Parameters {
 
     /// Scenarios with all uncertain parameters at ends of their ranges: at those at which memory weighs least, and at
     /// which it weighs most, each with few and with many misses in flight.
-    pub(crate) fn jointly(&self, recording_cost: Range, is_timed: bool, bandwidth: bool) -> Vec<Scenario> {
-        let quantities = self.quantities(recording_cost, is_timed, bandwidth);
+    pub(crate) fn jointly(&self, unknown: &Unknown) -> Vec<Scenario> {
+        let quantities = self.quantities(unknown);
         let corner = |end: fn(&Quantity) -> f64, parallelism| {
             let mut scenario = Scenario {
                 parallelism,
-                ..self.typical(recording_cost)
+                ..self.typical(unknown.recording_cost)
             };
             quantities.iter().for_each(|q| (q.set)(&mut scenario, end(q)));
             scenario

@@ -6,6 +6,7 @@ use crate::concurrency;
 use crate::copying::{Copied, CopyingPolicy};
 use crate::counts::Memory;
 use crate::moving::{self, MoveCost, Moved, MovingPolicy, StepContext};
+use crate::parameters::Unknown;
 use crate::phase::Load;
 use crate::prediction::{ControllerUse, LinkUse, Mapped, OtherRuns, Prediction, ScenarioCost, Simulation};
 use crate::regions::{self};
@@ -23,6 +24,27 @@ use nodewise_profile::{ObjectId, Profile, SliceId};
 use rayon::prelude::*;
 use std::sync::Arc;
 
+/// What limits the program, of a scenario: factors on assumed bandwidths, and on the threads that run at a time.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Limits {
+    bandwidth: f64,
+    concurrency: f64,
+}
+
+impl Limits {
+    const TYPICAL: Self = Self {
+        bandwidth: 1.0,
+        concurrency: 1.0,
+    };
+
+    fn of(scenario: &Scenario) -> Self {
+        Self {
+            bandwidth: scenario.bandwidth,
+            concurrency: scenario.concurrency,
+        }
+    }
+}
+
 /// State of a running simulation.
 pub(crate) struct SimulationRun<'a> {
     context: Context<'a>,
@@ -38,8 +60,8 @@ pub(crate) struct SimulationRun<'a> {
     on: Option<&'a [Vec<NodeId>]>,
     /// Resources that each policy's nodes are mapped to, by policy.
     resources: Vec<Arc<Resources>>,
-    /// The same with other assumed bandwidths, by their factor.
-    scaled: Vec<(f64, Vec<Arc<Resources>>)>,
+    /// The same for each other choice of what limits the program.
+    scaled: Vec<(Limits, Vec<Arc<Resources>>)>,
     slot_nodes: Vec<usize>,
     /// By policy: mappings first, then policies that move pages.
     sums: Vec<Sums>,
@@ -73,10 +95,15 @@ impl<'a> SimulationRun<'a> {
         let parameters = parameters.clone();
         let timed = calibration.is_timed() || calibration.basis == Basis::Samples;
         let machine = on.map_or(context.machine, |o| o.0);
-        let assumed = has_assumed_bandwidth(machine);
-        let mut scenarios = parameters.scenarios(calibration.recording_cost, timed, assumed);
+        let unknown = Unknown {
+            recording_cost: calibration.recording_cost,
+            is_timed: timed,
+            bandwidth: has_assumed_bandwidth(machine),
+            concurrency: concurrency::is_unknown(context.profile),
+        };
+        let mut scenarios = parameters.scenarios(&unknown);
         let one_at_a_time = scenarios.len();
-        scenarios.extend(parameters.jointly(calibration.recording_cost, timed, assumed));
+        scenarios.extend(parameters.jointly(&unknown));
         let (memories, tracks) = moving::tracks(context, mappings, moving);
         let copying = copies
             .into_iter()
@@ -100,16 +127,16 @@ impl<'a> SimulationRun<'a> {
             }
         };
         let resources = resources_at(1.0);
-        let mut factors: Vec<f64> = scenarios
-            .iter()
-            .map(|s| s.bandwidth)
-            .filter(|f| *f != 1.0)
-            .collect();
-        factors.sort_by(f64::total_cmp);
-        factors.dedup();
-        let scaled = factors
+        let mut limits: Vec<Limits> = Vec::new();
+        for scenario in &scenarios {
+            let of = Limits::of(scenario);
+            if of != Limits::TYPICAL && !limits.contains(&of) {
+                limits.push(of);
+            }
+        }
+        let scaled = limits
             .into_iter()
-            .map(|factor| (factor, resources_at(factor)))
+            .map(|limits| (limits, resources_at(limits.bandwidth)))
             .collect();
         let sums = Sums::new(scenarios.len(), &resources[0]);
         let mappable = match tracks.is_empty() && copying.is_empty() {
@@ -238,15 +265,16 @@ impl<'a> SimulationRun<'a> {
                 let team = concurrency::is_team(context.profile, phase.region);
                 let at_a_time = if team { f64::INFINITY } else { limit };
                 let bytes = parameters.traffic.bytes();
-                let load_on = |resources| Load::new(phase, policy, slot_nodes, resources, at_a_time, bytes);
-                let load = load_on(resources);
-                let others: Vec<(f64, Load<'_>)> = scaled
+                let load_on =
+                    |resources, at_a_time| Load::new(phase, policy, slot_nodes, resources, at_a_time, bytes);
+                let load = load_on(resources, at_a_time);
+                let others: Vec<(Limits, Load<'_>)> = scaled
                     .iter()
-                    .map(|(factor, of)| (*factor, load_on(&of[policy])))
+                    .map(|(limits, of)| (*limits, load_on(&of[policy], at_a_time * limits.concurrency)))
                     .collect();
                 for (s, scenario) in scenarios.iter().enumerate() {
                     let fit = calibration.fit(scenario).on(parameters);
-                    let other = others.iter().find(|(factor, _)| *factor == scenario.bandwidth);
+                    let other = others.iter().find(|(limits, _)| *limits == Limits::of(scenario));
                     let cost = other
                         .map_or(&load, |(_, load)| load)
                         .solve(scenario, &fit, parameters);

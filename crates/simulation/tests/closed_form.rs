@@ -4,8 +4,10 @@ mod common;
 
 use common::*;
 use nodewise_machine::{NodeId, Route};
-use nodewise_profile::{Access, Meta, Profile, Region, RegionId, RegionKind, Slice, SliceId, Thread};
-use nodewise_simulation::{Parameters, Range, Simulation};
+use nodewise_profile::{
+    Access, Meta, Observer, Profile, Region, RegionId, RegionKind, Slice, SliceId, Thread,
+};
+use nodewise_simulation::{Parameters, Range, Simulation, Varied};
 
 const WIDE: f64 = 1e9; // MB/s, wide enough never to be the limit
 
@@ -278,6 +280,40 @@ fn a_saturated_host_says_nothing_about_concurrency() {
     small.meta.host_cpus = 2;
     let wide = timed(8, 1_000_000, RegionKind::Serial);
     assert_close(seconds(&small, &rows), seconds(&wide, &rows));
+}
+
+#[test]
+fn threads_that_others_may_have_kept_waiting_may_all_run_at_a_time() {
+    let rows = private_reads(8, 10, 64);
+    let mut profile = timed(8, 4_000_000_000, RegionKind::Serial);
+    profile.threads.iter_mut().for_each(|t| t.cpu_ns = 1_000_000_000);
+    let mut times = |others| {
+        profile.meta.others = others;
+        let simulation = on_one_node(&profile, &rows);
+        let varied = |v| simulation.scenarios.iter().position(|s| s.varied == v);
+        let baseline = simulation.baseline();
+        let unlimited = varied(Varied::Concurrency).map(|s| baseline.by_scenario[s].seconds);
+        (baseline.seconds.typical, unlimited)
+    };
+    let (two_at_a_time, unlimited) = times(Some(0.3));
+    assert_close(two_at_a_time, 4.0 * unlimited.unwrap());
+    assert_eq!(times(None), (two_at_a_time, unlimited), "what is not known");
+    assert_eq!(times(Some(0.01)), (two_at_a_time, None), "an undisturbed run");
+}
+
+#[test]
+fn an_emulator_s_own_time_says_what_runs_at_a_time() {
+    let rows = private_reads(8, 10, 64);
+    let mut profile = timed(8, 4_000_000_000, RegionKind::Serial);
+    profile.meta.observer = Observer::Emulate;
+    profile.threads.iter_mut().for_each(|t| t.cpu_ns = 0);
+    let mut limit = |cpu_ns| {
+        profile.meta.cpu_ns = cpu_ns;
+        on_one_node(&profile, &rows).side_by_side
+    };
+    assert_eq!(limit(None), None, "unknown");
+    assert_eq!(limit(Some(60_000_000_000)), None, "all at a time");
+    assert_close(limit(Some(8_000_000_000)).unwrap(), 2.0);
 }
 
 #[test]

@@ -46,6 +46,8 @@ pub struct MetaOnDisk {
     command: Vec<String>,
     started_at: u64,
     wall_ns: u64,
+    #[serde(default)]
+    cpu_ns: Option<u64>,
     plain_wall_ns: Option<u64>,
     #[serde(default)]
     plain_cpu_ns: Option<u64>,
@@ -55,6 +57,8 @@ pub struct MetaOnDisk {
     host_cpus: u32,
     host_nodes: u32,
     host_model: String,
+    #[serde(default)]
+    others: Option<f64>,
     coverage: CoverageOnDisk,
     truncated: Option<String>,
     exit_status: Option<i32>,
@@ -216,6 +220,7 @@ impl From<&Meta> for MetaOnDisk {
             command: m.command.clone(),
             started_at: m.started_at,
             wall_ns: m.wall_ns,
+            cpu_ns: m.cpu_ns,
             plain_wall_ns: m.plain_wall_ns,
             plain_cpu_ns: m.plain_cpu_ns,
             plain_program: m.plain_program.clone(),
@@ -223,6 +228,7 @@ impl From<&Meta> for MetaOnDisk {
             host_cpus: m.host_cpus,
             host_nodes: m.host_nodes,
             host_model: m.host_model.clone(),
+            others: m.others,
             coverage: CoverageOnDisk {
                 samples: c.samples,
                 instrumented: c.instrumented,
@@ -252,6 +258,7 @@ impl MetaOnDisk {
             command: self.command,
             started_at: self.started_at,
             wall_ns: self.wall_ns,
+            cpu_ns: self.cpu_ns,
             plain_wall_ns: self.plain_wall_ns,
             plain_cpu_ns: self.plain_cpu_ns,
             plain_program: self.plain_program,
@@ -259,6 +266,7 @@ impl MetaOnDisk {
             host_cpus: self.host_cpus,
             host_nodes: self.host_nodes,
             host_model: self.host_model,
+            others: self.others,
             coverage: Coverage {
                 samples: c.samples,
                 instrumented: c.instrumented,

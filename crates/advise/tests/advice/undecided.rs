@@ -2,7 +2,7 @@
 
 use super::programs::{THREADS, advice_with, owner, program};
 use nodewise_advise::{Verdict, VerdictKind};
-use nodewise_profile::{Coverage, InMemory, Profile};
+use nodewise_profile::{Coverage, InMemory, Profile, RegionKind, Slice};
 use nodewise_simulation::{Parameters, Range};
 
 /// A recording that took 64 ms of each thread's CPU, a third of it in counting code.
@@ -214,6 +214,54 @@ fn an_undecided_verdict_says_what_it_depends_on_and_how_to_know() {
             ),
         "{then}"
     );
+}
+
+/// Threads that are no team, one of which was busy at a time while other processes used this share of the CPU time.
+fn one_at_a_time((mut profile, accesses): (Profile, InMemory), others: Option<f64>) -> (Profile, InMemory) {
+    let wall_ns = 64_000_000 * u64::from(THREADS);
+    profile.threads.iter_mut().for_each(|t| t.openmp = None);
+    profile
+        .regions
+        .iter_mut()
+        .for_each(|r| r.kind = RegionKind::Serial);
+    profile.slices = vec![Slice {
+        start_ns: 0,
+        end_ns: wall_ns,
+    }];
+    (profile.meta.wall_ns, profile.meta.others) = (wall_ns, others);
+    (profile, accesses)
+}
+
+/// Threads that read the same pages one after the other find them equally far wherever they lie; all at a time they load
+/// one controller.
+#[test]
+fn what_ran_at_a_time_beside_other_processes_decides_nothing() {
+    let verdicts = |others| -> Vec<Verdict> {
+        let traffic = [64, 256, 1_024, 4_096].into_iter();
+        let all = |_| (0..THREADS).collect();
+        let programs = traffic.map(|lines| program(|_| 0, all, lines, 512_000));
+        let programs = programs.map(timed).map(|p| one_at_a_time(p, others));
+        let known = Parameters {
+            plain_cpu_ns: Some(60e6 * f64::from(THREADS)),
+            ..Parameters::default()
+        };
+        programs.map(|p| verdict(&p, &known)).collect()
+    };
+    let turned = |v: &&Verdict| v.sentence.contains("how many of its threads run at a time");
+    for others in [None, Some(0.4)] {
+        let all = verdicts(others);
+        let undecided = all
+            .iter()
+            .filter(turned)
+            .find(|v| v.outcome == VerdictKind::Undecided);
+        let then = undecided.expect("one turns on it").then.clone().unwrap();
+        assert!(
+            then.contains("while nothing else runs on the host")
+                && then.ends_with("nodewise record -- ./solve"),
+            "{then}"
+        );
+    }
+    assert_eq!(verdicts(Some(0.01)).iter().filter(turned).count(), 0);
 }
 
 #[test]

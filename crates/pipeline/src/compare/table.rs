@@ -172,6 +172,18 @@ fn notes(machine: &Machine, simulation: &Simulation) -> String {
             range.min, range.max
         );
     }
+    if simulation
+        .scenarios
+        .iter()
+        .any(|s| s.varied == Varied::Concurrency)
+        && let Some(most) = simulation.side_by_side
+    {
+        let _ = writeln!(
+            out,
+            "Varied likewise: threads outside OpenMP, of which {most:.1} at most ran at a time while other processes may have \
+             kept the others waiting, or all at a time."
+        );
+    }
     if p.core_factor != 1.0 {
         let _ = writeln!(
             out,

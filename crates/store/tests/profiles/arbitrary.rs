@@ -97,6 +97,7 @@ fn meta() -> impl Strategy<Value = Meta> {
                     command,
                     started_at,
                     wall_ns,
+                    cpu_ns: plain_wall_ns,
                     plain_wall_ns,
                     plain_cpu_ns: plain_wall_ns.map(|ns| ns / 2),
                     plain_program: exit_status.map(|_| "./a plain".into()),
@@ -104,6 +105,7 @@ fn meta() -> impl Strategy<Value = Meta> {
                     host_cpus: 3,
                     host_nodes: 2,
                     host_model: "a \"model\"".into(),
+                    others: plain_wall_ns.map(|_| own / 2.0),
                     coverage: Coverage {
                         samples,
                         instrumented: own,
