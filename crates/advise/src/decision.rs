@@ -324,6 +324,17 @@ pub(crate) fn of_truncated(context: &Context<'_>) -> Option<String> {
     why.map(|why| format!(" The profile is cut short: {why}."))
 }
 
+/// Says that the program was ended by a signal, if it was: what it did until then is not what it does when it works.
+pub(crate) fn of_signal(context: &Context<'_>) -> Option<String> {
+    let status = context.profile.meta.exit_status?;
+    (status > 128).then(|| {
+        format!(
+            " The program was ended by signal {} while it was recorded: this is of what it did until then.",
+            status - 128
+        )
+    })
+}
+
 /// Says that only a part of the program's work was counted, if that is so.
 pub(crate) fn of_part(context: &Context<'_>) -> Option<String> {
     let meta = &context.profile.meta;

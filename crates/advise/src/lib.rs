@@ -150,9 +150,11 @@ pub fn advise(
             ]
         });
         let caveats = exact.into_iter().flatten().flatten();
-        verdict
-            .sentence
-            .extend(caveats.chain(decision::of_truncated(context)));
+        verdict.sentence.extend(
+            caveats
+                .chain(decision::of_signal(context))
+                .chain(decision::of_truncated(context)),
+        );
     }
     Advice {
         verdict,

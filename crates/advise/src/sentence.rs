@@ -92,7 +92,7 @@ fn bill(blame: &Blame) -> String {
     };
     let (own, all) = (percent(blame.cost_share), percent(blame.saved_share));
     match own.strip_suffix(" %").unwrap_or_default() {
-        _ if blame.saved_share <= 0.0 => format!("{remote}; no placement is predicted to pay."),
+        _ if blame.saved_share <= 0.0 => format!("{remote}; no placement pays at typical figures."),
         _ if own == all => {
             format!("{remote}; it accounts for all of the {all} of the run time predicted to be saved.")
         }

@@ -211,6 +211,10 @@ fn because(varied: Varied, simulation: &Simulation) -> String {
             simulation.machine,
             between(parameters.assumed_bandwidth, " times")
         ),
+        Varied::Cores => format!(
+            "how long its cores compute ({}; `--core-factor F`, if you know)",
+            between(parameters.core_factor, " times as long as the recording host's")
+        ),
         Varied::Concurrency => format!(
             "how many of its threads run at a time ({:.1} did while it was recorded, and other processes may have kept \
              the others waiting)",

@@ -128,6 +128,14 @@ pub fn watch(text: &str) -> Result<Duration, String> {
     }
 }
 
+/// A number above 0.
+pub fn positive(text: &str) -> Result<f64, String> {
+    let number: Option<f64> = text.parse().ok();
+    number
+        .filter(|n| n.is_finite() && *n > 0.0)
+        .ok_or_else(|| "a number above 0".into())
+}
+
 /// CPU time: that of many threads may be more than a year.
 pub fn cpu_time(text: &str) -> Result<Duration, String> {
     let time = time(text)?;

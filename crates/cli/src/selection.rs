@@ -29,6 +29,10 @@ pub struct Arguments {
     /// CPU time (user and system) of a plain run of the same work: nothing is then assumed about the cost of recording
     #[arg(long, value_name = "TIME", value_parser = crate::arguments::cpu_time)]
     pub plain_cpu: Option<Duration>,
+    /// Compute time on the machine's cores over that on the recording host's; waiting for memory is the machine's own
+    /// [default: 1 on `this` machine if it recorded; otherwise varied from 0.5 to 8]
+    #[arg(long, value_name = "F", value_parser = crate::arguments::positive)]
+    pub core_factor: Option<f64>,
 }
 
 impl Arguments {
@@ -41,6 +45,7 @@ impl Arguments {
             other_runs: self.other_run.clone(),
             plain: None,
             plain_cpu: self.plain_cpu,
+            core_factor: self.core_factor,
         }
     }
 }

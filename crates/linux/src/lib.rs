@@ -14,6 +14,7 @@ mod cleanup_process;
 pub mod clock;
 pub mod companion;
 mod control_group;
+mod cpu_model;
 pub mod cpu_ticks;
 pub mod cpuset;
 pub mod faults;

@@ -17,17 +17,10 @@ pub fn host_meta(host: &Host) -> Meta {
             .map_or(0, |d| d.as_secs()),
         host_cpus: cpus as u32,
         host_nodes: nodes.iter().filter(is_node).count().max(1) as u32,
-        host_model: model(host),
+        host_model: host.cpu_model(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
         ..Meta::default()
     }
-}
-
-fn model(host: &Host) -> String {
-    let text = host.read("proc/cpuinfo").unwrap_or_default();
-    let line = text.lines().find_map(|l| l.strip_prefix("model name"));
-    line.and_then(|l| l.split_once(':'))
-        .map_or_else(String::new, |l| l.1.trim().to_owned())
 }
 
 /// The command line of a running process, as far as the kernel shows it; empty if the process has ended.

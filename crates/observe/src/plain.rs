@@ -22,6 +22,8 @@ pub struct PlainRun {
     pub cpu_ns: Option<u64>,
     /// Wall time of the run, nanoseconds.
     pub wall_ns: u64,
+    /// Whether CPU time could be sampled.
+    pub sampled: bool,
     /// Why the run cannot be compared with the recorded run, if so.
     pub unusable: Option<String>,
 }
@@ -67,6 +69,7 @@ pub fn time_plain(command: &mut Command, mut look: impl FnMut(Duration)) -> Resu
             .then(|| own_ns(&coverage, samples.total_ns()))
             .filter(|_| coverage.own_samples() >= Coverage::FEW),
         wall_ns,
+        sampled: sampler.is_some(),
         unusable: match status {
             0 if library.has(RUNTIME) => {
                 Some("it counts its accesses, or starts a program that does".to_owned())

@@ -139,6 +139,7 @@ fn timed(mut plain: Command, status: u8, look: impl FnMut(Duration)) -> Result<P
         status => Ok(PlainRun {
             cpu_ns: None,
             wall_ns: 0,
+            sampled: false,
             unusable: Some(format!("it was not run, as this run ended with status {status}")),
         }),
     }

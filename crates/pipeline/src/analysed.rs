@@ -81,7 +81,7 @@ impl Analysed {
         let (mut sums, mut writes) = (Usage::default(), LastWrites::default());
         let selected = selection.open_with(&mut [&mut sums, &mut writes])?;
         let list = split(policies);
-        let parameters = selection.parameters();
+        let parameters = selection.parameters(&selection.machine, &selected.profile().meta);
         let (moving, own_moves) = mover(&selected, &list, limits, &parameters)?;
         let pages = match list.pages.as_str() {
             "" => "all",

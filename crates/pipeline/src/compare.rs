@@ -50,8 +50,6 @@ pub struct Question {
     pub bandwidth_factor: Option<f64>,
     /// Which of the recorded accesses reach memory.
     pub traffic: Traffic,
-    /// Compute time on the machine's cores, relative to the recording host's.
-    pub core_factor: f64,
     /// The accesses that policies which move pages count.
     pub counted: Traffic,
     /// Number of misses that a CPU has in flight; `None` for the model's range.
@@ -85,7 +83,7 @@ impl Question {
             first_pass.push(&mut writes);
         }
         let mut selected = self.open_with(machine, &mut first_pass)?;
-        let parameters = self.parameters();
+        let parameters = self.parameters(machine, &selected);
         let asym = match self.selection.affinity.as_str() {
             ASYM => Some(Asym::to_virtual(&mut selected, self.cpus_of(0, 1)?)?),
             _ => None,
@@ -154,7 +152,13 @@ impl Question {
     /// # Errors
     /// Those of [`Question::compare`].
     pub fn sweep(&self, policy: &str, machine: &str) -> anyhow::Result<Sweep> {
-        sweep::sweep(policy, &self.limits, &self.open(machine)?, &self.parameters())
+        let selected = self.open(machine)?;
+        sweep::sweep(
+            policy,
+            &self.limits,
+            &selected,
+            &self.parameters(machine, &selected),
+        )
     }
 
     /// Replaces the figures of a machine for which the question has others.
@@ -204,11 +208,10 @@ impl Question {
         moving::split(&format!("{},{}", self.limits.start, self.policy))
     }
 
-    fn parameters(&self) -> Parameters {
-        let all = self.selection.parameters();
+    fn parameters(&self, machine: &str, selected: &Selected) -> Parameters {
+        let all = self.selection.parameters(machine, &selected.profile().meta);
         Parameters {
             seconds_per_gb: self.limits.migration_cost,
-            core_factor: self.core_factor,
             traffic: self.traffic,
             counted: self.counted,
             parallelism: self.misses_in_flight.map_or(all.parallelism, Range::exactly),

@@ -183,6 +183,7 @@ mod tests {
             other_runs: Vec::new(),
             plain: None,
             plain_cpu: None,
+            core_factor: None,
         };
         let followed = Followed::beginning(&selection, folder.clone(), |_| Ok(()));
         let touched = |path: &Path, age| {

@@ -2,15 +2,17 @@
 
 use crate::roles;
 use anyhow::bail;
+use nodewise_analysis::figures::{amount, seconds};
 use nodewise_analysis::{Affinity, Histogram, HistogramBuilder, LastWrites, Slices, Visitor, read};
 use nodewise_input::shell_word;
+use nodewise_linux::Host;
 use nodewise_linux::plugin::{Cell, Input, Plugin};
 use nodewise_machine::{Machine, NodeId};
 use nodewise_placement::{
     Context, Copies, Mapping, Mirror, Outside, PagePolicy, page_policies, policies::Custom, thread_policy,
 };
-use nodewise_profile::{Observer, Profile};
-use nodewise_simulation::{Calibration, Parameters};
+use nodewise_profile::{Meta, Observer, Profile};
+use nodewise_simulation::{Calibration, Parameters, Range, UNKNOWN_CORES};
 use nodewise_store::Reader;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -34,6 +36,8 @@ pub struct Selection {
     pub plain: Option<PathBuf>,
     /// CPU time of a plain run of the same work, if it was measured; without it, the cost of recording is assumed.
     pub plain_cpu: Option<Duration>,
+    /// Compute time on the machine's cores over that on the recording host's, if it is known.
+    pub core_factor: Option<f64>,
 }
 
 /// Why a profile without accesses cannot be used, and the remedy. A recorder that ends normally removes `raw`.
@@ -62,11 +66,19 @@ pub struct Selected {
 }
 
 impl Selection {
-    /// The model's parameters; unknown ones have their whole range.
+    /// The model's parameters for a recording on a machine; unknown ones have their whole range. The cores of this host are as fast as
+    /// those of the recording host if their models are the same.
     #[must_use]
-    pub fn parameters(&self) -> Parameters {
+    pub fn parameters(&self, machine: &str, recorded: &Meta) -> Parameters {
+        let is_same =
+            || machine.eq_ignore_ascii_case("this") && recorded.host_model == Host::default().cpu_model();
         Parameters {
             plain_cpu_ns: self.plain_cpu.map(|time| time.as_nanos() as f64),
+            core_factor: match self.core_factor {
+                Some(factor) => Range::exactly(factor),
+                None if is_same() => Range::exactly(1.0),
+                None => UNKNOWN_CORES,
+            },
             ..Parameters::default()
         }
     }
@@ -107,13 +119,23 @@ impl Selection {
         })
     }
 
-    /// Refuses a time of the plain build that is longer than that of the recorded one, beyond what samples explain: it is
-    /// of other work, or contains waiting.
+    /// Refuses a time of the plain build that is shorter than any core needs, or longer than that of the recorded one, beyond
+    /// what samples explain: it is of other work, or contains waiting.
     fn check_plain_cpu(&self, profile: &Profile, histogram: &Histogram) -> anyhow::Result<()> {
         let Some(plain) = self.plain_cpu else {
             return Ok(());
         };
-        let calibration = Calibration::new(profile, histogram, &self.parameters());
+        let parameters = self.parameters(&self.machine, &profile.meta);
+        let calibration = Calibration::new(profile, histogram, &parameters);
+        let least = calibration.least_plain_ns(&parameters);
+        if !profile.meta.observer.is_sampled() && (plain.as_nanos() as f64) < least {
+            bail!(
+                "--plain-cpu {}: no core makes the recorded {} in less than {}; is it the time of the same work?",
+                seconds(plain.as_secs_f64()),
+                amount(calibration.accesses, "access"),
+                seconds(least * 1e-9)
+            );
+        }
         if calibration.measured_cost && calibration.recording_cost.max < 1.0 {
             bail!(
                 "--plain-cpu {:.3}s: the recorded run itself took {:.3} s of CPU time without waiting; a plain run of the \

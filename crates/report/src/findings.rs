@@ -441,9 +441,7 @@ fn notes(findings: &Findings<'_>, unknown: f64) -> Vec<String> {
         _ if !meta.observer.is_sampled() => vec![
             time_difference_note(meta, machine, histogram.threads),
             format!("Predicted times rest on the {}.", calibration.basis.text()),
-            "Computing is taken to be as fast as on the recording host: on slower cores memory weighs less, and placement \
-             gains less (`nodewise simulate --core-factor F`)."
-                .to_owned(),
+            cores_note(findings.simulation.parameters.core_factor),
         ],
         sampling => samples(sampling.as_ref(), unknown),
     };
@@ -509,6 +507,21 @@ fn samples(sampling: Option<&nodewise_profile::Sampling>, unknown: f64) -> Vec<S
 }
 
 /// Explains a large difference between the recorded and the predicted time.
+/// How fast the machine's cores compute against the recording host's. On slower ones memory weighs less.
+fn cores_note(factor: Range) -> String {
+    match factor.max > factor.min {
+        true => format!(
+            "How fast the machine's cores compute is not known: between {} and {} times as long as the recording host's, in the \
+             ranges (`--core-factor F` says it). On slower cores memory weighs less, and placement gains less.",
+            factor.min, factor.max
+        ),
+        false => format!(
+            "Computing takes {} times as long as on the recording host.",
+            factor.typical
+        ),
+    }
+}
+
 /// How many CPUs threads outside OpenMP kept busy, `most` at most, and whether others may have kept them waiting.
 fn concurrency_note(meta: &Meta, most: f64) -> String {
     let seen = format!(

@@ -74,9 +74,9 @@ pub(crate) struct Fit {
 impl Fit {
     /// The same for the simulated machine: its cores compute at their own speed, and all traffic that is not cached
     /// reaches memory.
-    pub fn on(self, parameters: &Parameters) -> Self {
+    pub fn on(self, scenario: &Scenario, parameters: &Parameters) -> Self {
         Self {
-            ns_per_access: self.ns_per_access * parameters.core_factor,
+            ns_per_access: self.ns_per_access * scenario.core_factor,
             miss: match parameters.traffic {
                 Traffic::Lines => self.miss,
                 Traffic::Accesses => 1.0,
@@ -146,6 +146,12 @@ impl Calibration {
         }
     }
 
+    /// CPU time that any core needs for the recorded accesses, nanoseconds: a plain run cannot have taken less.
+    #[must_use]
+    pub fn least_plain_ns(&self, parameters: &Parameters) -> f64 {
+        least_ns(self.accesses, self.lines, parameters)
+    }
+
     /// Whether the division is based on a recorded time.
     pub(crate) fn is_timed(&self) -> bool {
         self.busy_ns > 0.0 && self.accesses > 0
@@ -180,14 +186,18 @@ impl Calibration {
     }
 }
 
+/// CPU time that any core needs for these accesses and lines, nanoseconds.
+fn least_ns(accesses: u64, lines: u64, parameters: &Parameters) -> f64 {
+    let by_accesses = accesses as f64 * MIN_NS_PER_ACCESS;
+    by_accesses.max(lines as f64 * parameters.miss.min * MIN_NS_PER_LINE)
+}
+
 /// Bounds of the recording's cost without a plain run. No core needs less than the least time for the accesses and
 /// lines. Samples in counting code give no other bound: counting may run while the program's own loads are waited for,
 /// and then costs nothing; or it may keep those loads from overlapping, and then costs more than its own time. The
 /// typical value is the geometric mean over 29 third-party programs, limited to the bounds.
 fn cost_bounds(busy_ns: f64, accesses: u64, lines: u64, parameters: &Parameters) -> Range {
-    let by_accesses = accesses as f64 * MIN_NS_PER_ACCESS;
-    let by_lines = lines as f64 * parameters.miss.min * MIN_NS_PER_LINE;
-    let most = (busy_ns / by_accesses.max(by_lines).max(1.0)).max(1.0);
+    let most = (busy_ns / least_ns(accesses, lines, parameters).max(1.0)).max(1.0);
     Range::new(1.0, TYPICAL_RECORDING_COST.clamp(1.0, most), most)
 }
 
@@ -240,6 +250,7 @@ mod tests {
             miss: 1.0,
             bandwidth: 1.0,
             concurrency: 1.0,
+            core_factor: 1.0,
             queue_ns: 25.0,
             recording_cost: calibration.recording_cost.typical,
             assumed_ns: 0.5,

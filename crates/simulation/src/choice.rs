@@ -97,7 +97,7 @@ impl<'a> Survey<'a> {
     }
 
     fn solve(&mut self, calibration: &Calibration, parameters: &Parameters, typical: &Scenario) {
-        let fit = calibration.fit(typical).on(parameters);
+        let fit = calibration.fit(typical).on(typical, parameters);
         let phases = self.merging.take();
         let (phases, resources, slot_nodes) = (&phases, &self.resources, &self.slot_nodes);
         let all = self.sums.par_iter_mut().enumerate();

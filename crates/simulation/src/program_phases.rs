@@ -78,7 +78,7 @@ impl<'a> CourseBuilder<'a> {
             slices_together: self.merging.together,
             steps: self.steps,
             slot_nodes: self.slot_nodes,
-            fit: calibration.fit(typical).on(parameters),
+            fit: calibration.fit(typical).on(typical, parameters),
             typical: *typical,
             parameters: parameters.clone(),
         }

@@ -273,7 +273,7 @@ impl<'a> SimulationRun<'a> {
                     .map(|(limits, of)| (*limits, load_on(&of[policy], at_a_time * limits.concurrency)))
                     .collect();
                 for (s, scenario) in scenarios.iter().enumerate() {
-                    let fit = calibration.fit(scenario).on(parameters);
+                    let fit = calibration.fit(scenario).on(scenario, parameters);
                     let other = others.iter().find(|(limits, _)| *limits == Limits::of(scenario));
                     let cost = other
                         .map_or(&load, |(_, load)| load)

@@ -102,6 +102,7 @@ proptest! {
         // A single thread on bandwidth that is never full: its wait does not depend on the core's speed.
         let rows: Vec<_> = rows.iter().map(|row| Access { thread: ThreadId(0), ..*row }).collect();
         let with = |core_factor| {
+            let core_factor = Range::exactly(core_factor);
             let p = Parameters { queue_ns: Range::exactly(0.0), core_factor, ..Parameters::default() };
             let found = predict(&machine(NODES, 2, 1e9, 1e9), &rows, 1, &[&|i| home[i]], &p);
             let p = found.baseline();

@@ -39,6 +39,7 @@ impl Tuning {
             other_runs: Vec::new(),
             plain: None,
             plain_cpu: None,
+            core_factor: None,
         };
         Ok(Self {
             selected: selection.open()?,

@@ -222,6 +222,7 @@ impl ProgramTrial<'_> {
             other_runs: Vec::new(),
             plain: None,
             plain_cpu: None,
+            core_factor: Some(1.0), // it recorded here
         }
     }
 

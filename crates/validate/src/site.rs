@@ -38,7 +38,7 @@ impl Site {
         let cpus: Vec<u32> = machine.cpus().into_iter().map(|(cpu, _)| cpu.0).collect();
         let with_cpus = machine.nodes.iter().filter(|n| !n.cpus.is_empty());
         Self {
-            cpu: model(&host.read("proc/cpuinfo").unwrap_or_default()),
+            cpu: printable(&host.cpu_model()),
             kernel: host.kernel_release().unwrap_or_default(),
             nodes: machine.node_count(),
             cpus: cpus.len(),
@@ -68,13 +68,12 @@ impl Site {
     }
 }
 
-fn model(cpuinfo: &str) -> String {
-    let line = cpuinfo.lines().find(|line| line.starts_with("model name"));
-    let name = line
-        .and_then(|line| line.split_once(':'))
-        .map(|(_, name)| name.trim());
+fn printable(model: &str) -> String {
     let plain = |c: &char| c.is_ascii_graphic() || *c == ' ';
-    name.unwrap_or("unknown").chars().filter(plain).take(80).collect()
+    match model {
+        "" => "unknown".to_owned(),
+        model => model.chars().filter(plain).take(80).collect(),
+    }
 }
 
 #[cfg(test)]
@@ -85,7 +84,7 @@ mod tests {
     fn a_name_has_the_model_and_the_nodes() {
         let name = |cpu: &str| {
             let site = Site {
-                cpu: model(&format!("processor : 0\nmodel name\t: {cpu}\n")),
+                cpu: printable(cpu),
                 nodes: 2,
                 ..Site::default()
             };

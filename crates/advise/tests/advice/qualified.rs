@@ -38,6 +38,19 @@ fn samples_that_a_placement_would_make_local_name_the_dry_run() {
 }
 
 #[test]
+fn a_program_that_a_signal_ended_is_said_in_the_verdict() {
+    let (mut profile, accesses) = local_program();
+    let mut sentence = |status| {
+        profile.meta.exit_status = Some(status);
+        advice("opteron-6386", &(profile.clone(), accesses.clone()))
+            .verdict
+            .sentence
+    };
+    assert!(sentence(139).contains(" The program was ended by signal 11 while it was recorded"));
+    assert_eq!(sentence(1), sentence(0));
+}
+
+#[test]
 fn a_profile_that_is_cut_short_is_said_in_the_verdict_counted_or_sampled() {
     let (mut profile, accesses) = local_program();
     profile.meta.truncated = Some("the disk was full".into());

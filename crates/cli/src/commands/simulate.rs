@@ -2,7 +2,7 @@
 
 // Why: docs/decisions/structure.md
 
-use crate::arguments::{cost, duration};
+use crate::arguments::{cost, duration, positive};
 use crate::exit::Outcome;
 use crate::limits::Limits;
 use crate::output;
@@ -55,9 +55,6 @@ pub struct Arguments {
     /// varied from 2/3 to 3/2]
     #[arg(long, value_name = "F", value_parser = positive)]
     bandwidth_factor: Option<f64>,
-    /// Compute time on the machine's cores over that on the recording host's; waiting for memory is the machine's own
-    #[arg(long, value_name = "F", default_value_t = 1.0, value_parser = positive)]
-    core_factor: f64,
     /// Assume that a CPU has this many misses in flight on average [default: 5, varied from 2 to 12]
     #[arg(long, value_name = "N", value_parser = positive)]
     misses_in_flight: Option<f64>,
@@ -226,7 +223,6 @@ impl Arguments {
             },
             latency_ratio: self.latency_ratio,
             bandwidth_factor: self.bandwidth_factor,
-            core_factor: self.core_factor,
             traffic: self.traffic,
             counted: self.counted,
             misses_in_flight: self.misses_in_flight,
@@ -242,11 +238,4 @@ fn traffic(text: &str) -> Result<Traffic, String> {
         Ok(_) => Ok(Traffic::Accesses),
         Err(_) => Err("`lines` or `accesses`".into()),
     }
-}
-
-fn positive(text: &str) -> Result<f64, String> {
-    let number: Option<f64> = text.parse().ok();
-    number
-        .filter(|n| n.is_finite() && *n > 0.0)
-        .ok_or_else(|| "a number above 0".into())
 }

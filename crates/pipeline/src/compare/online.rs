@@ -49,8 +49,8 @@ pub struct Online {
 
 pub(super) fn predict(question: &Question, machine: &str, starts: &Starts) -> anyhow::Result<Online> {
     let policy = page_policy(&question.policy)?;
-    let parameters = question.parameters();
     let mut opened = several::open(question, machine)?;
+    let parameters = question.parameters(machine, &opened[0].0.selected);
     let machine = opened[0].0.selected.machine.clone();
     let disjoint = placements(&machine, &opened)?;
     for (at, (program, groups)) in opened.iter_mut().enumerate() {

@@ -81,9 +81,9 @@ pub(super) struct Program {
 }
 
 pub(super) fn predict(question: &Question, machine: &str) -> anyhow::Result<Together> {
-    let parameters = question.parameters();
     let list = question.list();
     let mut opened = open(question, machine)?;
+    let parameters = question.parameters(machine, &opened[0].0.selected);
     let machine = opened[0].0.selected.machine.clone();
     let mut placements = places(&machine, &opened)?;
     for (at, (program, groups)) in opened.iter_mut().enumerate() {
@@ -192,6 +192,7 @@ impl Program {
             other_runs: Vec::new(),
             plain: None,
             plain_cpu: None,
+            core_factor: None,
         };
         let mut selected = selection.open()?;
         question.change(&mut selected.machine);

@@ -184,11 +184,18 @@ fn notes(machine: &Machine, simulation: &Simulation) -> String {
              kept the others waiting, or all at a time."
         );
     }
-    if p.core_factor != 1.0 {
+    if simulation.scenarios.iter().any(|s| s.varied == Varied::Cores) {
+        let _ = writeln!(
+            out,
+            "Varied likewise: computing takes between {} and {} times as long as on the recording host's cores \
+             (--core-factor F, if you know).",
+            p.core_factor.min, p.core_factor.max
+        );
+    } else if p.core_factor.typical != 1.0 {
         let _ = writeln!(
             out,
             "The machine's cores compute {} times as long as the recording host's.",
-            p.core_factor
+            p.core_factor.typical
         );
     }
     if p.traffic == Traffic::Accesses {

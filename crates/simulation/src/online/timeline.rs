@@ -94,7 +94,7 @@ impl Timeline {
             pages: context.histogram.pages.clone(),
             shift: context.histogram.shift,
             homes: start.nodes.iter().map(|n| n.0 as u16).collect(),
-            fit: calibration.fit(&typical).on(parameters),
+            fit: calibration.fit(&typical).on(&typical, parameters),
             typical,
             parameters: parameters.clone(),
         })

@@ -48,9 +48,10 @@ function rows(report: Report): Row[] {
   return [head, ...[...report.policies, ...report.copies].map(line)];
 }
 
-/** The verdict on a policy; empty if the verdict is uncertain. */
+/** The verdict on a policy; empty if the verdict is uncertain or undecided. */
 function recommendation({ policy }: Policy, { verdict }: Report): string {
-  if (policy !== verdict.policy || verdict.outcome === "unknown") return "";
+  const open = verdict.outcome === "unknown" || verdict.outcome === "undecided";
+  if (policy !== verdict.policy || open) return "";
   return policy === FIRST_TOUCH ? "keep it" : "recommended";
 }
 

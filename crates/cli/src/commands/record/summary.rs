@@ -209,7 +209,7 @@ fn compared(plain: &PlainRun, recorded: &Recorded) -> String {
             busy / plain as f64
         ),
         Some(plain) => format!("the plain build took {} of CPU time", seconds(plain as f64 / 1e9)),
-        None if recorded.sampled => format!(
+        None if plain.sampled => format!(
             "the time of the plain build is not used: {} are too short to compare",
             seconds(plain.wall_ns as f64 / 1e9)
         ),
