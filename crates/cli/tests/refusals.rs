@@ -135,14 +135,15 @@ fn times_and_shares_have_units_or_are_plain_numbers() {
     }
     let profile = synthetic::profile("refusals-times").display().to_string();
     let simulate = format!("simulate {profile} --machine nehalem-2s --json --plain-cpu");
-    let [plain, unit] = ["0.001", "1ms"].map(|time| nodewise(&format!("{simulate} {time}")).stdout);
+    let [plain, unit] = ["0.5", "500ms"].map(|time| nodewise(&format!("{simulate} {time}")).stdout);
     assert!(!plain.is_empty());
     assert_eq!(plain, unit);
-    let longer = nodewise(&format!("{simulate} 90"));
-    let stderr = String::from_utf8_lossy(&longer.stderr);
-    assert_eq!(longer.status.code(), Some(2));
-    assert!(
-        stderr.contains("the recorded run itself took") && stderr.lines().count() == 1,
-        "{stderr}"
-    );
+    for (time, why) in [
+        ("90", "the recorded run itself took"),
+        ("1us", "is it the time of the same work?"),
+    ] {
+        let (status, stderr) = refused(&format!("{simulate} {time}"));
+        assert_eq!(status, Some(2));
+        assert!(stderr.contains(why) && stderr.lines().count() == 1, "{stderr}");
+    }
 }

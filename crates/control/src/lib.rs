@@ -15,6 +15,7 @@
 pub mod asym;
 mod batch_result;
 mod budget;
+mod climb;
 mod controller;
 mod failed_pages;
 pub mod groups;
@@ -28,6 +29,7 @@ mod tracker;
 mod properties;
 
 pub use batch_result::{BatchResult, PageResult};
+pub use climb::Climb;
 pub use controller::{Controller, Decision, HeldBack};
 pub use interval::{Actuator, DryRun, Interval, Observer, run_interval};
 pub use ledger::Ledger;

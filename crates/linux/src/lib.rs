@@ -24,6 +24,7 @@ pub mod frames;
 pub mod freeze;
 pub mod futex;
 mod host;
+mod huge_mappings;
 pub mod interrupts;
 pub mod loads;
 pub mod lock;

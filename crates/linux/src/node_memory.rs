@@ -97,9 +97,9 @@ impl NodeMemory {
     /// # Errors
     /// The kernel does not tell.
     pub fn huge_bytes(&self, host: &Host) -> Result<u64, ReadError> {
-        let text = host.read("proc/self/smaps")?;
         let range = self.base.addr() as u64..(self.base.addr() + self.bytes) as u64;
-        Ok(huge_within(&text, &range))
+        let found = host.huge_mappings(std::process::id())?;
+        Ok(found.range(range).map(|(_, bytes)| bytes).sum())
     }
 
     /// Size of the mapping, bytes.
@@ -130,22 +130,6 @@ impl Drop for NodeMemory {
     }
 }
 
-/// Bytes of huge pages of the mappings that begin in a range.
-fn huge_within(smaps: &str, range: &std::ops::Range<u64>) -> u64 {
-    let (mut inside, mut kilobytes) = (false, 0);
-    for line in smaps.lines() {
-        let start = line
-            .split_once('-')
-            .and_then(|(start, _)| u64::from_str_radix(start, 16).ok());
-        if let Some(start) = start {
-            inside = range.contains(&start);
-        } else if let Some(size) = line.strip_prefix("AnonHugePages:").filter(|_| inside) {
-            kilobytes += size.trim().trim_end_matches(" kB").parse().unwrap_or(0);
-        }
-    }
-    kilobytes * 1024
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -165,13 +149,5 @@ mod tests {
         memory.words_mut().fill(7);
         assert!(memory.words().iter().all(|w| *w == 7));
         assert!(memory.huge_bytes(&Host::default()).unwrap() <= 4 << 20);
-    }
-
-    #[test]
-    fn huge_pages_of_other_mappings_do_not_count() {
-        let smaps = "1000-3000 rw-p 0 00:00 0\nRss: 8 kB\nAnonHugePages:      2048 kB\n\
-                     3000-4000 rw-p 0 00:00 0 [heap]\nAnonHugePages:  4096 kB\n9000-a000 rw-p 0 00:00 0\n";
-        assert_eq!(huge_within(smaps, &(0x1000..0x3000)), 2 << 20);
-        assert_eq!(huge_within(smaps, &(0x9000..0xa000)), 0);
     }
 }

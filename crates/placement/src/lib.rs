@@ -11,6 +11,7 @@
 #![forbid(unsafe_code)]
 
 pub mod asym;
+mod deal;
 mod distribution;
 pub mod formulas;
 mod mapping;
@@ -24,6 +25,7 @@ mod threads;
 #[cfg(test)]
 mod fixtures;
 
+pub use deal::Deal;
 pub use distribution::{ObjectPage, cumulative};
 pub use mapping::Mapping;
 pub use migration::{MIGRATION_POLICIES, MigrationPolicy, Move, Observed, Reason, migration_policy};

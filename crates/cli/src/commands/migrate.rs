@@ -2,19 +2,22 @@
 
 mod findings;
 mod nodes;
+mod search;
 
 use crate::exit::Outcome;
 use crate::output;
 use anyhow::{Context, bail};
 use findings::Findings;
 use indicatif::{ProgressBar, ProgressStyle};
+use nodewise_enforce::EnforceError;
 use nodewise_enforce::mover::{self, CHUNK, Moved, Mover, Plan};
 use nodewise_linux::Host;
 use nodewise_linux::freeze::Frozen;
 use nodewise_linux::mempolicy::decline_balancing;
 use nodewise_linux::pages::Scope;
 use nodewise_linux::process::Capability;
-use std::time::Instant;
+use nodewise_placement::Deal;
+use std::time::{Duration, Instant};
 
 #[derive(clap::Args)]
 pub struct Arguments {
@@ -24,12 +27,29 @@ pub struct Arguments {
     /// The process
     #[arg(long = "pid", id = "option_pid", value_name = "N", conflicts_with = "pid")]
     option_pid: Option<u32>,
-    /// Nodes to take pages from, by the kernel's numbers: 0, 0-3, 0,2
-    #[arg(long, value_name = "LIST")]
-    from: String,
-    /// Target nodes: pages of the i-th --from node go to the i-th node listed here; a shorter list is repeated
-    #[arg(long, value_name = "LIST")]
-    to: String,
+    /// Nodes to take pages from, by the kernel's numbers: 0, 0-3, 0,2 [with --shares default: all]
+    #[arg(long, value_name = "LIST", required_unless_present = "shares")]
+    from: Option<String>,
+    /// Target nodes: pages of the i-th --from node go to the i-th node listed here; a shorter list is repeated [with
+    /// --shares default: all nodes with memory]
+    #[arg(long, value_name = "LIST", required_unless_present = "shares")]
+    to: Option<String>,
+    /// Deal all pages over the --to nodes in these proportions, exact to one page in each hundred: 70,30
+    #[arg(long, value_name = "W,…", value_delimiter = ',', conflicts_with = "stock")]
+    shares: Vec<u32>,
+    /// Find the share of pages on the --to nodes at which this shell command prints the largest number, in 15 steps; the
+    /// others are on the --from nodes, and stay so
+    #[arg(long, value_name = "CMD", conflicts_with_all = ["shares", "stock", "freeze", "dry_run"])]
+    metric: Option<String>,
+    /// The smallest number is the best one, as of a time
+    #[arg(long, requires = "metric")]
+    lowest: bool,
+    /// The command prints a count that grows, such as requests served: its rate is the metric
+    #[arg(long, requires = "metric")]
+    counter: bool,
+    /// How long each share is measured
+    #[arg(long, value_name = "TIME", default_value = "2s", requires = "metric", value_parser = crate::arguments::duration)]
+    period: Duration,
     /// Stop the process during the migration; a watchdog continues it if nodewise is killed
     #[arg(long)]
     freeze: bool,
@@ -69,25 +89,24 @@ impl Arguments {
 
 pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     let host = Host::default();
-    let pairs = nodes::pairs(&arguments.from, &arguments.to, arguments.stock)?;
-    nodes::check(&host, arguments.pid(), &pairs)?;
-    let may_move_shared = || host.own_status().is_ok_and(|own| own.has(Capability::SysNice));
-    if arguments.shared && !may_move_shared() {
-        bail!(
-            "--shared: moving pages that other processes map needs CAP_SYS_NICE; run as root, or leave it out"
-        );
+    if let Some(command) = &arguments.metric {
+        may_move(arguments, &host)?;
+        return search::run(arguments, command);
     }
+    let request = Request::of(arguments, &host)?;
+    nodes::check(&host, arguments.pid(), &request.named())?;
+    may_move(arguments, &host)?;
     let name = host.status(arguments.pid()).map(|s| s.name).unwrap_or_default();
     // Before Linux 6.6 querying a hidden page counts as an access: balancing must not move pages to the CPU that
     // queries them.
     decline_balancing();
     let frozen = freeze(arguments)?;
     let start = Instant::now();
-    let plan = Plan::of_nodes(arguments.pid(), &pairs, arguments.scope())?;
+    let plan = request.plan(arguments.pid(), arguments.scope())?;
     let planned = start.elapsed();
-    let moved = match arguments {
-        Arguments { dry_run: true, .. } => None,
-        Arguments { stock: true, .. } => Some(mover::migrate_pages(&plan, &pairs)?),
+    let moved = match (arguments, &request) {
+        (Arguments { dry_run: true, .. }, _) => None,
+        (Arguments { stock: true, .. }, Request::Nodes(pairs)) => Some(mover::migrate_pages(&plan, pairs)?),
         _ => Some(ours(arguments, &plan)?),
     };
     let frozen = frozen.and_then(Frozen::resume);
@@ -105,6 +124,64 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
         findings.text()
     })?;
     Ok(Outcome::Done)
+}
+
+fn may_move(arguments: &Arguments, host: &Host) -> anyhow::Result<()> {
+    let may_move_shared = || host.own_status().is_ok_and(|own| own.has(Capability::SysNice));
+    if arguments.shared && !may_move_shared() {
+        bail!(
+            "--shared: moving pages that other processes map needs CAP_SYS_NICE; run as root, or leave it out"
+        );
+    }
+    Ok(())
+}
+
+/// What is to go where.
+enum Request {
+    /// All pages of a node to another one.
+    Nodes(Vec<(u32, u32)>),
+    /// Pages on some nodes dealt over others.
+    Shares {
+        from: Vec<u32>,
+        to: Vec<u32>,
+        deal: Deal,
+    },
+}
+
+impl Request {
+    fn of(arguments: &Arguments, host: &Host) -> anyhow::Result<Self> {
+        let named = |text: &Option<String>| text.clone().unwrap_or_default();
+        let (from, to) = (named(&arguments.from), named(&arguments.to));
+        if arguments.shares.is_empty() {
+            return Ok(Self::Nodes(nodes::pairs(&from, &to, arguments.stock)?));
+        }
+        let all = nodes::with_memory(host)?;
+        let listed = |option, text: &Option<String>| match text {
+            Some(text) => nodes::list(option, text),
+            None => Ok(all.clone()),
+        };
+        let (from, to) = (listed("--from", &arguments.from)?, listed("--to", &arguments.to)?);
+        let deal = nodes::deal(&arguments.shares, &to)?;
+        Ok(Self::Shares { from, to, deal })
+    }
+
+    /// Pairs of a node that pages may leave and one that they may go to, among which all named nodes are.
+    fn named(&self) -> Vec<(u32, u32)> {
+        match self {
+            Self::Nodes(pairs) => pairs.clone(),
+            Self::Shares { from, to, .. } => {
+                let ends = from.iter().flat_map(|f| to.iter().map(move |t| (*f, *t)));
+                ends.collect()
+            }
+        }
+    }
+
+    fn plan(&self, pid: u32, scope: Scope) -> Result<Plan, EnforceError> {
+        match self {
+            Self::Nodes(pairs) => Plan::of_nodes(pid, pairs, scope),
+            Self::Shares { from, to, deal } => Plan::of_shares(pid, from, (to, deal), scope),
+        }
+    }
 }
 
 fn freeze(arguments: &Arguments) -> anyhow::Result<Option<Frozen>> {

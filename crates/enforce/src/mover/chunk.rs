@@ -2,13 +2,12 @@
 
 use super::kernel::Kernel;
 use super::plan::Pair;
-use super::run::{BASE, Run};
+use super::run::{BASE, HUGE, Run};
 use super::stayed::{Cause, Stayed};
 use nodewise_linux::pages::{CallError, PageStatus};
 use std::time::Duration;
 
-/// log2 of the bytes of a transparent huge page, and its number of base pages.
-const HUGE: u32 = 21;
+/// Base pages of a transparent huge page.
 const HUGE_PAGES: usize = 1 << (HUGE - BASE);
 
 /// Pause before pages that were in use are tried again: a page fault or a read that holds a page takes less, where its

@@ -2,7 +2,7 @@
 
 use super::kernel::{Kernel, Linux};
 use super::refusal;
-use super::run::{BASE, Run};
+use super::run::{BASE, HUGE, Run};
 use super::stayed::{Cause, Stayed};
 use crate::EnforceError;
 use nodewise_linux::maps::Area;
@@ -10,7 +10,8 @@ use nodewise_linux::numa_maps::Range;
 use nodewise_linux::pagemap::Pagemap;
 use nodewise_linux::pages::{CallError, PageStatus, Scope};
 use nodewise_linux::{Host, ReadError};
-use std::collections::{BTreeMap, HashMap};
+use nodewise_placement::Deal;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// Pages queried in one call.
 const ASKED: usize = 1 << 15;
@@ -90,7 +91,37 @@ impl Plan {
     /// # Errors
     /// There is no such process, or we may not read its memory map.
     pub fn of_nodes(pid: u32, to: &[(u32, u32)], scope: Scope) -> Result<Self, EnforceError> {
-        let mut planner = Planner::new(pid, to, scope);
+        Self::by(pid, Aim::Nodes(to.iter().copied().collect()), scope)
+    }
+
+    /// All pages of a process that are not where `deal` has them: pages on `from`, by virtual page number, each node of the
+    /// deal being the one with that index in `to`; by the kernel's numbers. In mappings with transparent huge pages two
+    /// megabytes each are dealt, as a huge page moves whole. The rest is as in [`Plan::of_nodes`].
+    ///
+    /// # Errors
+    /// Those of [`Plan::of_nodes`].
+    pub fn of_shares(
+        pid: u32,
+        from: &[u32],
+        (to, deal): (&[u32], &Deal),
+        scope: Scope,
+    ) -> Result<Self, EnforceError> {
+        let aim = Aim::Shares {
+            from: from.iter().copied().collect(),
+            to: to.to_vec(),
+            deal: deal.clone(),
+            huge: Host::default()
+                .huge_mappings(pid)
+                .unwrap_or_default()
+                .into_keys()
+                .collect(),
+            block: BASE,
+        };
+        Self::by(pid, aim, scope)
+    }
+
+    fn by(pid: u32, aim: Aim, scope: Scope) -> Result<Self, EnforceError> {
+        let mut planner = Planner::new(pid, aim, scope);
         let host = Host::default();
         let ranges = host.numa_maps(pid).map_err(|e| unreadable(pid, &e))?;
         let areas = host.maps(pid).map_err(|e| unreadable(pid, &e))?;
@@ -101,6 +132,7 @@ impl Plan {
             let Some(area) = ends.get(&range.start).filter(|_| planner.concerns(range)) else {
                 continue;
             };
+            planner.aim.enter(area.start, range.page_size.ilog2());
             match planner.scan(area, range.page_size.ilog2(), map.as_ref()) {
                 Err(CallError::Gone) => break,
                 answer => answer.map_err(|e| refusal::explain(pid, e))?,
@@ -114,7 +146,7 @@ impl Plan {
     /// # Errors
     /// We may not read the memory map of the process.
     pub fn of_targets(pid: u32, targets: &[Target]) -> Result<Self, EnforceError> {
-        let mut planner = Planner::new(pid, &[], Scope::Exclusive);
+        let mut planner = Planner::new(pid, Aim::Nodes(BTreeMap::new()), Scope::Exclusive);
         let pages = targets.iter().flat_map(|t| {
             let address = t.address >> BASE << BASE;
             (0..t.pages).map(move |i| (address + (i << BASE), t.node))
@@ -185,21 +217,66 @@ fn unreadable(pid: u32, error: &ReadError) -> EnforceError {
     }
 }
 
+/// Which pages go where.
+enum Aim {
+    /// All of a node to another one.
+    Nodes(BTreeMap<u32, u32>),
+    /// Pages on some nodes, dealt over others.
+    Shares {
+        from: BTreeSet<u32>,
+        to: Vec<u32>,
+        deal: Deal,
+        /// Addresses at which mappings with huge pages begin.
+        huge: BTreeSet<u64>,
+        /// log2 of the bytes that are dealt at a time in the mapping at hand.
+        block: u32,
+    },
+}
+
+impl Aim {
+    fn concerns(&self, node: u32) -> bool {
+        match self {
+            Self::Nodes(to) => to.contains_key(&node),
+            Self::Shares { from, .. } => from.contains(&node),
+        }
+    }
+
+    /// Prepares for the mapping at `start`, with pages of 2^`shift` bytes.
+    fn enter(&mut self, start: u64, shift: u32) {
+        if let Self::Shares { huge, block, .. } = self {
+            *block = if huge.contains(&start) {
+                shift.max(HUGE)
+            } else {
+                shift
+            };
+        }
+    }
+
+    /// Where a page on `node` goes, if it moves.
+    fn target(&self, node: u32, address: u64) -> Option<u32> {
+        let target = match self {
+            Self::Nodes(to) => to.get(&node),
+            Self::Shares { to, deal, block, .. } => to.get(deal.node(address >> block).index()),
+        };
+        target.copied().filter(|to| *to != node && self.concerns(node))
+    }
+}
+
 /// State while a plan is made.
 struct Planner {
     kernel: Linux,
     scope: Scope,
-    to: BTreeMap<u32, u32>,
+    aim: Aim,
     pairs: BTreeMap<(u32, u32), Pair>,
     plan: Plan,
 }
 
 impl Planner {
-    fn new(pid: u32, to: &[(u32, u32)], scope: Scope) -> Self {
+    fn new(pid: u32, aim: Aim, scope: Scope) -> Self {
         Self {
             kernel: Linux::of(pid, scope),
             scope,
-            to: to.iter().copied().filter(|(from, to)| from != to).collect(),
+            aim,
             pairs: BTreeMap::new(),
             plan: Plan {
                 pid,
@@ -209,7 +286,7 @@ impl Planner {
     }
 
     fn concerns(&self, range: &Range) -> bool {
-        range.pages.keys().any(|node| self.to.contains_key(node))
+        range.pages.keys().any(|node| self.aim.concerns(*node))
     }
 
     fn push(&mut self, from: u32, to: u32, address: u64, shift: u32) {
@@ -257,7 +334,8 @@ impl Planner {
             if matches!(status, PageStatus::Absent | PageStatus::Busy) {
                 self.plan.stayed.add_page(*address, shift, Cause::Busy);
             }
-            let Some((from, to)) = status.node().and_then(|n| Some((n, *self.to.get(&n)?))) else {
+            let way = |from| Some((from, self.aim.target(from, *address)?));
+            let Some((from, to)) = status.node().and_then(way) else {
                 continue;
             };
             if *exclusive || self.scope == Scope::Shared {

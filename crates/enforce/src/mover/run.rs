@@ -2,6 +2,8 @@
 
 /// log2 of the bytes of a base page.
 pub const BASE: u32 = 12;
+/// log2 of the bytes of a transparent huge page.
+pub const HUGE: u32 = 21;
 
 /// Consecutive pages on one node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

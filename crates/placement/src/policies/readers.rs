@@ -1,12 +1,10 @@
 //! Each object in the shares of nodes that suit its own readers.
 
-mod deal;
 mod groups;
 mod solve;
 
 use super::Request;
-use crate::{Context, Mapping, PagePolicy, PolicyError};
-use deal::Deal;
+use crate::{Context, Deal, Mapping, PagePolicy, PolicyError};
 use groups::Groups;
 
 /// `weighted:readers`. `weighted` deals all pages by the controllers' bandwidths, whoever reads them. Here each object has

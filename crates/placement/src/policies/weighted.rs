@@ -1,5 +1,6 @@
 //! Interleave in proportion to controller bandwidth.
 
+use crate::deal::greatest_common_divisor;
 use crate::{Context, Mapping, PagePolicy};
 use nodewise_machine::{Machine, NodeId};
 
@@ -26,14 +27,6 @@ pub fn weights(machine: &Machine) -> Vec<u32> {
     let weights: Vec<u32> = machine.nodes.iter().map(|n| weight(n.bandwidth)).collect();
     let divisor = weights.iter().copied().fold(0, greatest_common_divisor).max(1);
     weights.into_iter().map(|w| w / divisor).collect()
-}
-
-pub(super) fn greatest_common_divisor(a: u32, b: u32) -> u32 {
-    if b == 0 {
-        a
-    } else {
-        greatest_common_divisor(b, a % b)
-    }
 }
 
 /// One round: each node, repeated by its weight.

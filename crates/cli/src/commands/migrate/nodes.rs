@@ -3,6 +3,7 @@
 use anyhow::{Context, bail};
 use nodewise_linux::Host;
 use nodewise_machine::{Machine, format_list, parse_list};
+use nodewise_placement::Deal;
 
 /// Pairs the i-th node of `from` with the i-th of `to`, which is repeated if it is shorter. The order of the lists
 /// matters; `migrate_pages(2)` only supports ascending ones.
@@ -30,7 +31,31 @@ pub fn pairs(from: &str, to: &str, ascending: bool) -> anyhow::Result<Vec<(u32, 
     Ok(pairs)
 }
 
-fn list(option: &str, text: &str) -> anyhow::Result<Vec<u32>> {
+/// Nodes of this machine that have memory, by the kernel's numbers.
+pub fn with_memory(host: &Host) -> anyhow::Result<Vec<u32>> {
+    let machine = Machine::from_sysfs(&host.sys(), "this")?;
+    Ok(machine.nodes.iter().map(|n| n.os_index).collect())
+}
+
+/// How pages are dealt over `to` in proportion to `shares`.
+pub fn deal(shares: &[u32], to: &[u32]) -> anyhow::Result<Deal> {
+    let text: Vec<String> = shares.iter().map(u32::to_string).collect();
+    let (text, sum) = (text.join(","), shares.iter().map(|s| f64::from(*s)).sum::<f64>());
+    if shares.len() != to.len() {
+        bail!(
+            "--shares {text}: give one for each of the nodes {}, or name as many with --to",
+            format_list(to)
+        );
+    }
+    if sum == 0.0 {
+        bail!("--shares {text}: at least one is above 0");
+    }
+    Ok(Deal::new(
+        &shares.iter().map(|s| f64::from(*s) / sum).collect::<Vec<f64>>(),
+    ))
+}
+
+pub fn list(option: &str, text: &str) -> anyhow::Result<Vec<u32>> {
     let parts = text
         .split(',')
         .map(|part| parse_list(part).filter(|p| !p.is_empty()));
@@ -42,8 +67,7 @@ fn list(option: &str, text: &str) -> anyhow::Result<Vec<u32>> {
 
 /// Checks that the nodes and the process exist, and that the process may use the nodes.
 pub fn check(host: &Host, pid: u32, pairs: &[(u32, u32)]) -> anyhow::Result<()> {
-    let machine = Machine::from_sysfs(&host.sys(), "this")?;
-    let here: Vec<u32> = machine.nodes.iter().map(|n| n.os_index).collect();
+    let here = with_memory(host)?;
     if here.len() < 2 {
         bail!(
             "this machine has one node, so there is nowhere to move pages to; \

@@ -1,19 +1,20 @@
 //! Pages dealt by shares, exact to one page in each hundred.
 
-use crate::policies::weighted::greatest_common_divisor;
 use nodewise_machine::NodeId;
 
 /// Pages of a round: shares are rounded to hundredths.
 const ROUND: u32 = 100;
 
 /// The node of each page of a round.
-pub(super) struct Deal {
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Deal {
     round: Vec<NodeId>,
 }
 
 impl Deal {
     /// Spreads each node's pages evenly over the round, which is as short as the shares in hundredths allow. `shares` add
     /// up to 1.
+    #[must_use]
     pub fn new(shares: &[f64]) -> Self {
         let weights = hundredths(shares);
         let divisor = weights.iter().copied().fold(0, greatest_common_divisor).max(1);
@@ -37,8 +38,17 @@ impl Deal {
     }
 
     /// The node of the page with this number.
+    #[must_use]
     pub fn node(&self, number: u64) -> NodeId {
         self.round[(number % self.round.len() as u64) as usize]
+    }
+}
+
+pub(crate) fn greatest_common_divisor(a: u32, b: u32) -> u32 {
+    if b == 0 {
+        a
+    } else {
+        greatest_common_divisor(b, a % b)
     }
 }
 
