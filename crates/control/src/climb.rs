@@ -44,7 +44,7 @@ impl Default for Climb {
 }
 
 impl Climb {
-    /// Number of measurements.
+    /// How many measurements a search takes.
     pub const STEPS: usize = 15;
 
     /// The share to measure next, in hundredths; the same until [`Climb::measured`] is called, `None` at the end.
