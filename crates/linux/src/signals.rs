@@ -77,6 +77,12 @@ pub fn send(pid: u32, number: i32) {
     unsafe { libc::kill(pid as libc::pid_t, number) };
 }
 
+/// Sends a signal to a process group; one that has ended is ignored.
+pub fn send_to_group(leader: u32, number: i32) {
+    // SAFETY: a plain system call.
+    unsafe { libc::killpg(leader as libc::pid_t, number) };
+}
+
 /// Makes a write beyond the limit on file sizes (`ulimit -f`) an error, where SIGXFSZ would end the process. It sets a
 /// handler rather than ignoring the signal, as programs that we start get the default action back. If the signal was
 /// already ignored (as Python does), it stays ignored, here and in programs that we start.

@@ -44,7 +44,7 @@ pub use options::{Options, ThreadMoves};
 pub use recording::Recording;
 pub use roles::{FollowedThreads, ThreadFollower};
 pub use session::Session;
-pub use share_search::{ShareSearch, Sides, Tried};
+pub use share_search::{Applied, ShareSearch, Sides};
 pub use status::{Locality, Status};
 pub use target::Target;
 pub use threads::{Gain, ThreadSummary, ThreadsMoved};

@@ -2,7 +2,9 @@
 
 use crate::LiveError;
 use nodewise_control::Climb;
+use nodewise_enforce::EnforceError;
 use nodewise_enforce::mover::{Mover, Plan};
+use nodewise_linux::Host;
 use nodewise_linux::pages::Scope;
 use nodewise_placement::Deal;
 
@@ -18,23 +20,33 @@ pub struct Sides {
 impl Sides {
     /// All nodes, and how pages are dealt over them, with `share` hundredths on the far ones.
     fn dealt(&self, share: u32) -> (Vec<u32>, Deal) {
-        let far = f64::from(share) / 100.0;
-        let side = |nodes: &[u32], part: f64| vec![part / nodes.len() as f64; nodes.len()];
-        let shares = [side(&self.near, 1.0 - far), side(&self.far, far)].concat();
-        ([self.near.clone(), self.far.clone()].concat(), Deal::new(&shares))
+        // Whole hundredths, so that each side has exactly its own.
+        let side = |nodes: &[u32], hundredths: u32| -> Vec<f64> {
+            let count = nodes.len() as u32;
+            let of = |node: u32| hundredths / count + u32::from(node < hundredths % count);
+            (0..count).map(|node| f64::from(of(node)) / 100.0).collect()
+        };
+        let shares = [side(&self.near, 100 - share), side(&self.far, share)].concat();
+        (
+            [self.near.clone(), self.far.clone()].concat(),
+            Deal::steady(&shares),
+        )
     }
 }
 
-/// What a share came to.
+/// What moving pages for a share came to.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Tried {
-    /// Hundredths of the pages on the far nodes.
+pub struct Applied {
+    /// Hundredths of the pages that were to be on the far nodes.
     pub share: u32,
-    /// What [`ShareSearch`]'s caller measured then.
-    pub cost: f64,
-    /// Pages of 4 KiB that moved for it.
+    /// The part of the pages on both sides that is there now by the kernel's count, 0 to 1: nodes may be full, and some pages
+    /// stay.
+    pub reached: f64,
+    /// Pages of 4 KiB that moved.
     pub pages: u64,
-    /// How long they took to move, seconds.
+    /// Pages of 4 KiB that were to move and stayed.
+    pub stayed: u64,
+    /// How long it took, seconds.
     pub seconds: f64,
 }
 
@@ -47,7 +59,6 @@ pub struct ShareSearch {
     scope: Scope,
     mover: Mover,
     climb: Climb,
-    applied: Option<u32>,
 }
 
 impl ShareSearch {
@@ -60,55 +71,59 @@ impl ShareSearch {
             scope,
             mover: mover.with_scope(scope),
             climb: Climb::default(),
-            applied: None,
         }
     }
 
-    /// Moves pages for the next share and takes the cost that `measure` returns, smaller being better. `None` at the end,
-    /// or where `measure` returns `None`: then that share is not taken into account.
-    ///
-    /// # Errors
-    /// The process's pages cannot be read or moved.
-    pub fn step(&mut self, measure: impl FnOnce(u32) -> Option<f64>) -> Result<Option<Tried>, LiveError> {
-        let Some(share) = self.climb.next_share() else {
-            return Ok(None);
-        };
-        let (pages, seconds) = self.apply(share)?;
-        let Some(cost) = measure(share) else {
-            return Ok(None);
-        };
-        self.climb.measured(cost);
-        Ok(Some(Tried {
-            share,
-            cost,
-            pages,
-            seconds,
-        }))
+    /// The share to measure next, hundredths; `None` at the end.
+    #[must_use]
+    pub fn next_share(&self) -> Option<u32> {
+        self.climb.next_share()
     }
 
-    /// The best share by what was measured so far; `None` before the first step.
+    /// Takes the cost that was measured with [`ShareSearch::next_share`] applied, smaller being better.
+    pub fn measured(&mut self, cost: f64) {
+        self.climb.measured(cost);
+    }
+
+    /// The best share by what was measured so far; `None` before the first measurement.
     #[must_use]
     pub fn best(&self) -> Option<u32> {
         self.climb.best()
     }
 
-    /// The share that pages were moved for last.
+    /// The part of the pages on both sides that is on the far nodes, 0 to 1, by the kernel's count.
     #[must_use]
-    pub fn applied(&self) -> Option<u32> {
-        self.applied
+    pub fn reached(&self) -> f64 {
+        let ranges = Host::default().numa_maps(self.pid).unwrap_or_default();
+        let on = |nodes: &[u32]| -> f64 {
+            let bytes = ranges
+                .iter()
+                .flat_map(|r| r.pages.iter().map(|(node, n)| (*node, n * r.page_size)));
+            let there = bytes
+                .filter(|(node, _)| nodes.contains(node))
+                .map(|(_, bytes)| bytes);
+            there.sum::<u64>() as f64
+        };
+        let (near, far) = (on(&self.sides.near), on(&self.sides.far));
+        far / (near + far).max(1.0)
     }
 
-    /// Moves pages so that this share of them is on the far nodes. Returns how many moved, and how long that took.
+    /// Moves pages so that this share of them is on the far nodes.
     ///
     /// # Errors
     /// The process's pages cannot be read or moved.
-    pub fn apply(&mut self, share: u32) -> Result<(u64, f64), LiveError> {
+    pub fn apply(&mut self, share: u32) -> Result<Applied, LiveError> {
         let (nodes, deal) = self.sides.dealt(share);
-        let failed = |e: nodewise_enforce::EnforceError| LiveError::new(e.to_string());
+        let failed = |e: EnforceError| LiveError::new(e.to_string());
         let plan = Plan::of_shares(self.pid, &nodes, (&nodes, &deal), self.scope).map_err(failed)?;
-        self.applied = Some(share);
         let moved = self.mover.carry_out(&plan, &|_| ()).map_err(failed)?;
-        Ok((moved.pages, moved.ns as f64 / 1e9))
+        Ok(Applied {
+            share,
+            reached: self.reached(),
+            pages: moved.pages,
+            stayed: plan.pages().saturating_sub(moved.pages),
+            seconds: moved.ns as f64 / 1e9,
+        })
     }
 }
 
@@ -127,6 +142,13 @@ mod tests {
         let mut pages = [0; 3];
         (0..100).for_each(|page| pages[deal.node(page).index()] += 1);
         assert_eq!(pages, [40, 40, 20]);
+        let (_, deal) = Sides {
+            near: vec![0, 1],
+            far: vec![2, 3],
+        }
+        .dealt(31);
+        let far = (0..100).filter(|page| deal.node(*page).index() > 1).count();
+        assert_eq!(far, 31, "not 15 of each");
         let all = |share| (0..100).map(move |page| sides.dealt(share).1.node(page).0);
         assert!(all(100).all(|node| node == 2));
     }

@@ -70,13 +70,15 @@ impl Selection {
     /// those of the recording host if their models are the same.
     #[must_use]
     pub fn parameters(&self, machine: &str, recorded: &Meta) -> Parameters {
-        let is_same =
-            || machine.eq_ignore_ascii_case("this") && recorded.host_model == Host::default().cpu_model();
+        let is_here = || {
+            let model = Host::default().cpu_model();
+            machine.eq_ignore_ascii_case("this") && !model.is_empty() && recorded.host_model == model
+        };
         Parameters {
             plain_cpu_ns: self.plain_cpu.map(|time| time.as_nanos() as f64),
             core_factor: match self.core_factor {
                 Some(factor) => Range::exactly(factor),
-                None if is_same() => Range::exactly(1.0),
+                None if is_here() => Range::exactly(1.0),
                 None => UNKNOWN_CORES,
             },
             ..Parameters::default()

@@ -37,6 +37,31 @@ impl Deal {
         }
     }
 
+    /// Rounds of a hundred in which shares that differ by a hundredth differ in one page: the hundred places are in one order,
+    /// evenly spread (steps of the golden section), and each node has a part of that order. What is dealt already hardly
+    /// moves when it is dealt anew. `shares` add up to 1.
+    #[must_use]
+    pub fn steady(shares: &[f64]) -> Self {
+        /// Of a hundred, coprime to it.
+        const GOLDEN: u32 = 61;
+        let weights = hundredths(shares);
+        let node_of = |place: u32| {
+            let ends = weights.iter().scan(0, |sum, weight| {
+                *sum += weight;
+                Some(*sum)
+            });
+            NodeId(ends.take_while(|end| *end <= place).count() as u32)
+        };
+        Self {
+            round: (0..ROUND).map(|page| node_of(page * GOLDEN % ROUND)).collect(),
+        }
+    }
+
+    /// The nodes that get pages.
+    pub fn nodes(&self) -> impl Iterator<Item = NodeId> {
+        self.round.iter().copied()
+    }
+
     /// The node of the page with this number.
     #[must_use]
     pub fn node(&self, number: u64) -> NodeId {
@@ -66,4 +91,37 @@ fn hundredths(shares: &[f64]) -> Vec<u32> {
         weights[*node] += 1;
     }
     weights
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn pages(deal: &Deal, nodes: usize) -> Vec<u32> {
+        let mut pages = vec![0; nodes];
+        (0..100).for_each(|page| pages[deal.node(page).index()] += 1);
+        pages
+    }
+
+    proptest! {
+        #[test]
+        fn a_steady_deal_has_its_shares_and_changes_as_little_as_they_do(share in 0u32..100, nodes in 2usize..5) {
+            let dealt = |share: u32| {
+                let far = f64::from(share) / 100.0;
+                let near = (1.0 - far) / (nodes - 1) as f64;
+                let mut shares = vec![near; nodes - 1];
+                shares.push(far);
+                Deal::steady(&shares)
+            };
+            let (deal, next) = (dealt(share), dealt(share + 1));
+            prop_assert_eq!(pages(&deal, nodes)[nodes - 1], share);
+            let changed = (0..100).filter(|page| deal.node(*page) != next.node(*page)).count();
+            prop_assert!(changed < nodes, "{} pages", changed);
+            let runs = (0..100).filter(|page| deal.node(*page).index() == nodes - 1);
+            let gaps = runs.collect::<Vec<u64>>();
+            let longest = gaps.windows(2).map(|w| w[1] - w[0]).max().unwrap_or(0);
+            prop_assert!(share == 0 || longest <= 3 * 100 / u64::from(share) + 1, "{} apart", longest);
+        }
+    }
 }

@@ -22,7 +22,7 @@ mod thread;
 
 pub use access::{Access, AccessSource, FirstTouch, InMemory, Slice};
 pub use ids::{BASE_PAGE_SHIFT, BASE_PAGE_SIZE, ObjectId, PageNumber, RegionId, SiteId, SliceId, ThreadId};
-pub use meta::{Coverage, FORMAT_VERSION, MAX_OTHERS, Meta, Observer};
+pub use meta::{Coverage, FORMAT_VERSION, Meta, Observer};
 pub use migration::{Migration, MoveKind, Mover};
 pub use object::{Frame, Object, ObjectKind, Region, RegionKind, Schedule, Site};
 pub use roles::{CounterUse, TakenPart};

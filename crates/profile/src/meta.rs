@@ -161,15 +161,25 @@ pub struct Meta {
     pub version: String,
 }
 
-/// Share of the CPU time of a machine above which other processes are taken to disturb what runs there.
-pub const MAX_OTHERS: f64 = 0.05;
+/// CPUs that other processes may keep busy without being taken to disturb a program: one of them on a CPU can delay all
+/// threads of a program that has barriers, however many CPUs there are.
+const MAX_OTHER_CPUS: f64 = 0.1;
+/// Resolution of the kernel's account of a CPU's time, nanoseconds.
+const TICK_NS: f64 = 1e7;
 
 impl Meta {
-    /// Whether the recorded program is known to have run without being kept waiting by other processes. The kernel's
-    /// account of their CPU time is exact to 10 ms a CPU, which says nothing about runs of less than 0.2 s.
+    /// How many CPUs other processes kept busy while this was recorded, if it is known.
+    #[must_use]
+    pub fn other_cpus(&self) -> Option<f64> {
+        self.others.map(|share| share * f64::from(self.host_cpus))
+    }
+
+    /// Whether the recorded program is known to have run without being kept waiting by other processes. The errors of the
+    /// kernel's account add up over CPUs as their square root.
     #[must_use]
     pub fn was_undisturbed(&self) -> bool {
-        let error = 1e7 / self.wall_ns as f64;
-        self.others.is_some_and(|others| others + error <= MAX_OTHERS)
+        let error = TICK_NS * f64::from(self.host_cpus).sqrt() / self.wall_ns as f64;
+        self.other_cpus()
+            .is_some_and(|cpus| cpus + error <= MAX_OTHER_CPUS)
     }
 }

@@ -6,14 +6,14 @@ use crate::moves;
 use crate::roles::Roles;
 use crate::sampling::Sampling;
 use nodewise_advise::{Advice, Advised, Blame, Pass, VerdictKind, schedule};
-use nodewise_analysis::figures::{percent, plural, seconds, whole_percent};
+use nodewise_analysis::figures::{percent, plural, seconds};
 use nodewise_analysis::{
     Conflict, Interval, Measured, Metrics, Remedy, Sampled, Samples, SharingClass, Timeline, first_touches,
     sampled_share,
 };
 use nodewise_machine::{Machine as Target, NodeId};
 use nodewise_placement::{Context, Mapping};
-use nodewise_profile::{MAX_OTHERS, Meta, ObjectId, Observer, Thread};
+use nodewise_profile::{Meta, ObjectId, Observer, Thread};
 use nodewise_simulation::{Basis, Prediction, Range, Simulation};
 use std::collections::BTreeMap;
 
@@ -506,7 +506,6 @@ fn samples(sampling: Option<&nodewise_profile::Sampling>, unknown: f64) -> Vec<S
     notes
 }
 
-/// Explains a large difference between the recorded and the predicted time.
 /// How fast the machine's cores compute against the recording host's. On slower ones memory weighs less.
 fn cores_note(factor: Range) -> String {
     match factor.max > factor.min {
@@ -530,12 +529,9 @@ fn concurrency_note(meta: &Meta, most: f64) -> String {
     if meta.was_undisturbed() {
         return format!("{seen}, and are predicted to.");
     }
-    let why = match meta.others {
-        Some(others) if others > MAX_OTHERS => {
-            format!(
-                "other processes used {} of the CPU time meanwhile",
-                whole_percent(others)
-            )
+    let why = match meta.other_cpus() {
+        Some(cpus) if cpus >= 0.05 => {
+            format!("other processes kept {cpus:.1} CPUs busy meanwhile")
         }
         Some(_) => "the run was too short for the kernel's account of what other processes used".to_owned(),
         None => "what other processes used meanwhile is not known".to_owned(),
@@ -543,6 +539,7 @@ fn concurrency_note(meta: &Meta, most: f64) -> String {
     format!("{seen}, and are predicted to; but {why}, so that more may run at a time: ranges contain that.")
 }
 
+/// Explains a large difference between the recorded and the predicted time.
 fn time_difference_note(meta: &Meta, machine: &Target, threads: usize) -> String {
     let crowd = match threads {
         threads if meta.host_cpus > 0 && threads > meta.host_cpus as usize => {

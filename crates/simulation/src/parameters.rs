@@ -101,7 +101,7 @@ pub struct Parameters {
 /// Compute time on another machine's cores over that on the recording host's, where nothing is known. By clocks and
 /// SPECint2000 per GHz (`bench/judge/cores.csv`) the cores of the shipped machines need 1.3 to 2.7 times as long as a core of
 /// 2006 at 3 GHz (a Pentium III apart), and the cores of today are assumed to be up to three times as fast as that one: 8 in
-/// all. Where an older host recorded, the machine's may be faster.
+/// all. Where an older host recorded, the machine's may be faster; twice is assumed.
 pub const UNKNOWN_CORES: Range = Range::new(0.5, 1.0, 8.0);
 
 impl Default for Parameters {

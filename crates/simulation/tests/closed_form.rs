@@ -298,7 +298,7 @@ fn threads_that_others_may_have_kept_waiting_may_all_run_at_a_time() {
     let (two_at_a_time, unlimited) = times(Some(0.3));
     assert_close(two_at_a_time, 4.0 * unlimited.unwrap());
     assert_eq!(times(None), (two_at_a_time, unlimited), "what is not known");
-    assert_eq!(times(Some(0.01)), (two_at_a_time, None), "an undisturbed run");
+    assert_eq!(times(Some(0.001)), (two_at_a_time, None), "an undisturbed run");
 }
 
 #[test]

@@ -4,6 +4,9 @@ use nodewise_linux::cpu_ticks::HostTime;
 use nodewise_linux::{Host, child};
 use std::time::Duration;
 
+/// Share of the machine's CPU time above which other processes are reported as a disturbance of the measured times.
+pub const MAX_OTHER_LOAD: f64 = 0.05;
+
 /// CPU time of the machine since it booted, and of our child processes that have ended.
 #[derive(Clone, Copy, Debug)]
 pub struct Account {

@@ -9,7 +9,6 @@ use nodewise_linux::Host;
 use nodewise_linux::interrupts::Interrupts;
 use nodewise_machine::Machine;
 use nodewise_pipeline::{Selected, Selection};
-use nodewise_profile::MAX_OTHERS;
 use nodewise_simulation::Prediction;
 use nodewise_tune::{Event, Invocation, Listener, Predicted, RunResult, Trial, median, predict};
 use std::ffi::OsString;
@@ -123,7 +122,7 @@ impl ProgramTrial<'_> {
     fn run(&self, until: Instant, listener: Listener<'_>) -> anyhow::Result<ProgramResult> {
         let [plain, recorded] = self.job.program.builds()?;
         let others_before = busy::others_now(self.bench.host);
-        if others_before > MAX_OTHERS {
+        if others_before > busy::MAX_OTHER_LOAD {
             let share = whole_percent(others_before);
             listener(Event::Note(format!(
                 "others use {share} of the CPUs now, and disturb the times"

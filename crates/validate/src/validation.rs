@@ -1,5 +1,6 @@
 //! A validation: states what will be run on this machine, and runs it, from the first recording to the document.
 
+use crate::busy::MAX_OTHER_LOAD;
 use crate::document::{KIND, METHODS};
 use crate::placements::{self, AFFINITY, Placement};
 use crate::program_trial::Bench;
@@ -10,7 +11,6 @@ use nodewise_analysis::figures::{bytes, whole_percent};
 use nodewise_linux::interrupts::Interrupts;
 use nodewise_linux::{Host, affinity};
 use nodewise_machine::Machine;
-use nodewise_profile::MAX_OTHERS;
 use nodewise_tune::{Event, Listener, NotScored};
 use std::time::{Duration, Instant};
 
@@ -281,7 +281,7 @@ impl Validation {
 fn disturbances(ran: &ProgramResult) -> Vec<String> {
     let mut all = Vec::new();
     let most = ran.others_before.max(ran.others_during);
-    if most > MAX_OTHERS {
+    if most > MAX_OTHER_LOAD {
         all.push(format!(
             "{}: others used up to {} of the CPUs",
             ran.program,

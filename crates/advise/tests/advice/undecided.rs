@@ -261,7 +261,7 @@ fn what_ran_at_a_time_beside_other_processes_decides_nothing() {
             "{then}"
         );
     }
-    assert_eq!(verdicts(Some(0.01)).iter().filter(turned).count(), 0);
+    assert_eq!(verdicts(Some(0.000_1)).iter().filter(turned).count(), 0);
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! `nodewise migrate`: moves pages of a running process between nodes.
 
 mod findings;
+mod metric;
 mod nodes;
 mod search;
 
@@ -17,6 +18,7 @@ use nodewise_linux::mempolicy::decline_balancing;
 use nodewise_linux::pages::Scope;
 use nodewise_linux::process::Capability;
 use nodewise_placement::Deal;
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 #[derive(clap::Args)]
@@ -35,7 +37,8 @@ pub struct Arguments {
     #[arg(long, value_name = "LIST", required_unless_present = "shares")]
     to: Option<String>,
     /// Deal all pages over the --to nodes in these proportions, exact to one page in each hundred: 70,30
-    #[arg(long, value_name = "W,…", value_delimiter = ',', conflicts_with = "stock")]
+    #[arg(long, value_name = "W,…", value_delimiter = ',', conflicts_with = "stock",
+          allow_negative_numbers = true, value_parser = nodes::share)]
     shares: Vec<u32>,
     /// Find the share of pages on the --to nodes at which this shell command prints the largest number, in 15 steps; the
     /// others are on the --from nodes, and stay so
@@ -89,17 +92,18 @@ impl Arguments {
 
 pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     let host = Host::default();
+    // Before Linux 6.6 querying a hidden page counts as an access: balancing must not move pages to the CPU that
+    // queries them.
+    decline_balancing();
     if let Some(command) = &arguments.metric {
         may_move(arguments, &host)?;
         return search::run(arguments, command);
     }
     let request = Request::of(arguments, &host)?;
-    nodes::check(&host, arguments.pid(), &request.named())?;
+    let (named, targets) = request.nodes();
+    nodes::check(&host, arguments.pid(), &named, &targets)?;
     may_move(arguments, &host)?;
     let name = host.status(arguments.pid()).map(|s| s.name).unwrap_or_default();
-    // Before Linux 6.6 querying a hidden page counts as an access: balancing must not move pages to the CPU that
-    // queries them.
-    decline_balancing();
     let frozen = freeze(arguments)?;
     let start = Instant::now();
     let plan = request.plan(arguments.pid(), arguments.scope())?;
@@ -110,7 +114,12 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
         _ => Some(ours(arguments, &plan)?),
     };
     let frozen = frozen.and_then(Frozen::resume);
+    let nodes = match &request {
+        Request::Shares { .. } if !arguments.dry_run => nodes::bytes(&host, arguments.pid()),
+        _ => BTreeMap::new(),
+    };
     let findings = Findings {
+        nodes,
         name,
         plan,
         planned,
@@ -155,9 +164,12 @@ impl Request {
         if arguments.shares.is_empty() {
             return Ok(Self::Nodes(nodes::pairs(&from, &to, arguments.stock)?));
         }
-        let all = nodes::with_memory(host)?;
+        if nodes::with_memory(host)?.len() < 2 {
+            return Ok(Self::Nodes(Vec::new())); // which is said next
+        }
+        let all = nodes::of_process(host, arguments.pid())?;
         let listed = |option, text: &Option<String>| match text {
-            Some(text) => nodes::list(option, text),
+            Some(text) => nodes::distinct(option, text),
             None => Ok(all.clone()),
         };
         let (from, to) = (listed("--from", &arguments.from)?, listed("--to", &arguments.to)?);
@@ -165,13 +177,17 @@ impl Request {
         Ok(Self::Shares { from, to, deal })
     }
 
-    /// Pairs of a node that pages may leave and one that they may go to, among which all named nodes are.
-    fn named(&self) -> Vec<(u32, u32)> {
+    /// The nodes that are named, and those of them that pages go to.
+    fn nodes(&self) -> (Vec<u32>, Vec<u32>) {
         match self {
-            Self::Nodes(pairs) => pairs.clone(),
-            Self::Shares { from, to, .. } => {
-                let ends = from.iter().flat_map(|f| to.iter().map(move |t| (*f, *t)));
-                ends.collect()
+            Self::Nodes(pairs) => {
+                let (from, to): (Vec<u32>, Vec<u32>) = pairs.iter().copied().unzip();
+                ([from, to.clone()].concat(), to)
+            }
+            Self::Shares { from, to, deal } => {
+                let gets_pages = |n: &usize| deal.nodes().any(|node| node.index() == *n);
+                let targets = (0..to.len()).filter(gets_pages).map(|n| to[n]);
+                ([from.clone(), to.clone()].concat(), targets.collect())
             }
         }
     }

@@ -1,5 +1,6 @@
 //! Results of a migration, as text and as JSON; the keys are documented in `docs/migrate.md`.
 
+use nodewise_analysis::figures::whole_percent;
 use nodewise_enforce::mover::{Batch, Cause, Moved, PairMoved, Plan, Stayed};
 use nodewise_report::{bytes, plural, seconds};
 use serde::Serialize;
@@ -20,6 +21,8 @@ pub struct Findings {
     pub planned: Duration,
     /// Time for which nodewise stopped the process, if it did.
     pub frozen: Option<Duration>,
+    /// Bytes on each node afterwards by the kernel's count, if pages were dealt.
+    pub nodes: BTreeMap<u32, u64>,
     /// Pages in a chunk; `None` if the kernel moved the pages with `migrate_pages(2)`.
     pub chunk: Option<u32>,
 }
@@ -37,6 +40,7 @@ struct Document<'a> {
     bytes: u64,
     huge_pages: u64,
     pairs: Vec<Pair>,
+    nodes: &'a BTreeMap<u32, u64>,
     stayed: BTreeMap<&'static str, u64>,
     ended: bool,
     chunk: Option<u32>,
@@ -132,6 +136,7 @@ impl Findings {
             bytes: moved.bytes(),
             huge_pages: moved.huge,
             pairs: moved.pairs.iter().map(Pair::from).collect(),
+            nodes: &self.nodes,
             stayed: Cause::ALL
                 .into_iter()
                 .map(|c| (c.name(), moved.stayed.count(c)))
@@ -152,10 +157,23 @@ impl Findings {
         let mut lines = vec![self.headline(&moved)];
         lines.extend(moved.pairs.iter().map(|p| self.pair(p)));
         lines.extend(stayed(&moved.stayed, self.moved.is_none()));
+        lines.extend(self.dealt());
         if moved.gone {
             lines.push("the process ended meanwhile".to_owned());
         }
         lines.join("\n") + "\n"
+    }
+
+    /// Where all pages are now.
+    fn dealt(&self) -> Option<String> {
+        let all: u64 = self.nodes.values().sum();
+        let share = |bytes: &u64| whole_percent(*bytes as f64 / all as f64);
+        let nodes = self
+            .nodes
+            .iter()
+            .map(|(node, bytes)| format!("{} on node {node}", share(bytes)));
+        let nodes: Vec<String> = nodes.collect();
+        (all > 0).then(|| format!("  all of its pages now: {}", nodes.join(", ")))
     }
 
     fn headline(&self, moved: &Moved) -> String {
@@ -213,7 +231,7 @@ fn stayed(stayed: &Stayed, dry_run: bool) -> Option<String> {
     let words = |cause| match cause {
         Cause::Shared => "shared with other processes",
         Cause::Swapped => "swapped out",
-        Cause::Busy => "in use",
+        Cause::Busy => "in use, or of a file system that cannot move them",
         Cause::NoRoom => "without room on their node",
         Cause::Gone => "gone meanwhile",
         Cause::Unmovable => "of an unmovable kind",

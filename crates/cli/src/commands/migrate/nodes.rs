@@ -4,6 +4,7 @@ use anyhow::{Context, bail};
 use nodewise_linux::Host;
 use nodewise_machine::{Machine, format_list, parse_list};
 use nodewise_placement::Deal;
+use std::collections::BTreeMap;
 
 /// Pairs the i-th node of `from` with the i-th of `to`, which is repeated if it is shorter. The order of the lists
 /// matters; `migrate_pages(2)` only supports ascending ones.
@@ -37,6 +38,12 @@ pub fn with_memory(host: &Host) -> anyhow::Result<Vec<u32>> {
     Ok(machine.nodes.iter().map(|n| n.os_index).collect())
 }
 
+/// One of the proportions of `--shares`.
+pub fn share(text: &str) -> Result<u32, String> {
+    let number = text.trim().parse().ok().filter(|n| *n <= 1_000_000);
+    number.ok_or_else(|| format!("`{text}` is no share; write whole numbers such as 70,30"))
+}
+
 /// How pages are dealt over `to` in proportion to `shares`.
 pub fn deal(shares: &[u32], to: &[u32]) -> anyhow::Result<Deal> {
     let text: Vec<String> = shares.iter().map(u32::to_string).collect();
@@ -50,7 +57,7 @@ pub fn deal(shares: &[u32], to: &[u32]) -> anyhow::Result<Deal> {
     if sum == 0.0 {
         bail!("--shares {text}: at least one is above 0");
     }
-    Ok(Deal::new(
+    Ok(Deal::steady(
         &shares.iter().map(|s| f64::from(*s) / sum).collect::<Vec<f64>>(),
     ))
 }
@@ -65,8 +72,28 @@ pub fn list(option: &str, text: &str) -> anyhow::Result<Vec<u32>> {
         .with_context(|| format!("{option} {text}: not a list of nodes such as 0-1,4"))
 }
 
-/// Checks that the nodes and the process exist, and that the process may use the nodes.
-pub fn check(host: &Host, pid: u32, pairs: &[(u32, u32)]) -> anyhow::Result<()> {
+/// Resident bytes of a process on each node; none if it has ended.
+pub fn bytes(host: &Host, pid: u32) -> BTreeMap<u32, u64> {
+    let mut all = BTreeMap::new();
+    for range in host.numa_maps(pid).unwrap_or_default() {
+        for (node, pages) in &range.pages {
+            *all.entry(*node).or_insert(0) += pages * range.page_size;
+        }
+    }
+    all
+}
+
+/// A list in which each node is once.
+pub fn distinct(option: &str, text: &str) -> anyhow::Result<Vec<u32>> {
+    let all = list(option, text)?;
+    match all.iter().find(|n| all.iter().filter(|m| m == n).count() > 1) {
+        Some(twice) => bail!("{option} {text} names node {twice} twice"),
+        None => Ok(all),
+    }
+}
+
+/// Checks that the nodes and the process exist, and that the process may use those of them that pages go to.
+pub fn check(host: &Host, pid: u32, named: &[u32], targets: &[u32]) -> anyhow::Result<()> {
     let here = with_memory(host)?;
     if here.len() < 2 {
         bail!(
@@ -74,8 +101,7 @@ pub fn check(host: &Host, pid: u32, pairs: &[(u32, u32)]) -> anyhow::Result<()> 
              `nodewise lab --machine machine-a -- CMD` gives CMD one with eight"
         );
     }
-    let named = pairs.iter().flat_map(|(from, to)| [from, to]);
-    if let Some(missing) = named.into_iter().find(|n| !here.contains(n)) {
+    if let Some(missing) = named.iter().find(|n| !here.contains(n)) {
         bail!(
             "this machine has no memory on a node {missing}; its nodes are {}",
             format_list(&here)
@@ -91,9 +117,9 @@ pub fn check(host: &Host, pid: u32, pairs: &[(u32, u32)]) -> anyhow::Result<()> 
         );
     }
     let allowed = status.mems_allowed;
-    if let Some((_, to)) = pairs
+    if let Some(to) = targets
         .iter()
-        .find(|(_, to)| !allowed.is_empty() && !allowed.contains(to))
+        .find(|to| !allowed.is_empty() && !allowed.contains(to))
     {
         bail!(
             "process {pid} may not use node {to}: its cpuset allows nodes {}",
@@ -101,6 +127,14 @@ pub fn check(host: &Host, pid: u32, pairs: &[(u32, u32)]) -> anyhow::Result<()> 
         );
     }
     Ok(())
+}
+
+/// Nodes with memory that the process may use; all of this machine's if there is no such process.
+pub fn of_process(host: &Host, pid: u32) -> anyhow::Result<Vec<u32>> {
+    let mut nodes = with_memory(host)?;
+    let allowed = host.status(pid).map(|s| s.mems_allowed).unwrap_or_default();
+    nodes.retain(|n| allowed.is_empty() || allowed.contains(n));
+    Ok(nodes)
 }
 
 #[cfg(test)]
