@@ -30,6 +30,7 @@ def figures(rows, outside):
         f"{ours} of the paper's {theirs}, [S3](docs/findings.md#S3)",
         f"[{len(CRITERIA)} of them](docs/findings.md)",
         f"what others measured on {machines} of them",
+        f"{len(outside['points']) - outside['inside_range']} of the {len(outside['points'])} measured values lie outside the predicted range",
     ]
 
 
