@@ -22,7 +22,7 @@ def figures(rows, outside):
     s3, s4 = rows["S3"], rows["S4"]
     bandwidth, hops = (middle(rows["S2"], f"with {what}") for what in ("bandwidth", "hops"))
     ours, theirs = (WORDS[round(middle(s3, name))] for name in ("of the paper's", "the paper has"))
-    machines = WORDS[len({point["machine"] for point in outside["points"]})]
+    machines, points = WORDS[len({point["machine"] for point in outside["points"]})], len(outside["points"])
     return [
         f"the best is {middle(s4, 'kmedian best'):.0f} % above the mean and the worst {-middle(s4, 'kmedian worst'):.0f} % below",
         f"so [S4](docs/findings.md#S4) {s4.verdict} as stated",
@@ -30,7 +30,7 @@ def figures(rows, outside):
         f"{ours} of the paper's {theirs}, [S3](docs/findings.md#S3)",
         f"[{len(CRITERIA)} of them](docs/findings.md)",
         f"what others measured on {machines} of them",
-        f"{len(outside['points']) - outside['inside_range']} of the {len(outside['points'])} measured values lie outside the predicted range",
+        f"{points - outside['inside_range']} of the {points} measured values lie outside the predicted range",
     ]
 
 
