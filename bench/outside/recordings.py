@@ -63,8 +63,9 @@ def predict(point, where, reuse, trial=None):
     on, pages = machine(point.machine), policy(where, FOLDER)
     if where.pages == "local" and program(point.program, point.threads).shared:
         on, pages = without_distance(point.machine), "interleave"
+    # Ends of two ranges are compared, and must be of the same assumption; that of cores would be an end of each range.
     found = json.loads(run([NODEWISE, "simulate", folder, "--machine", on, "--affinity", affinity(point, where), "--policy", pages,
-                            *(trial.options if trial else ()), "--json"]))
+                            "--core-factor", 1, *(trial.options if trial else ()), "--json"]))
     # first-touch, the baseline, is there too; it comes first or last by its time.
     wanted = [p for p in found["policies"] if (p["policy"] == "first-touch") == (where.pages == "first-touch")]
     regions = [r for r in wanted[0]["regions"] if r["function"]]
