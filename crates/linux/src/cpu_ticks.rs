@@ -4,7 +4,7 @@ use crate::{Host, affinity};
 use std::collections::HashMap;
 
 /// Seconds of a clock tick there: 1/`USER_HZ`, a hundredth whatever the kernel's own tick rate (proc(5)).
-pub const TICK: f64 = 0.01;
+const TICK: f64 = 0.01;
 
 /// CPU time of the CPUs that this thread may use, since the host booted, in seconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -56,7 +56,6 @@ fn parse(line: &str) -> Option<(u32, (u64, u64))> {
 
 /// Parses the name of a line, `cpu` or `cpuN`, with busy and total ticks: `NAME user nice system idle iowait irq
 /// softirq steal …`. Time of guests is contained in user time.
-#[must_use]
 fn busy_and_all(line: &str) -> Option<(&str, (u64, u64))> {
     let mut words = line.split_ascii_whitespace();
     let name = words.next()?;

@@ -94,16 +94,8 @@ impl ShareSearch {
     /// The part of the pages on both sides that is on the far nodes, 0 to 1, by the kernel's count.
     #[must_use]
     pub fn reached(&self) -> f64 {
-        let ranges = Host::default().numa_maps(self.pid).unwrap_or_default();
-        let on = |nodes: &[u32]| -> f64 {
-            let bytes = ranges
-                .iter()
-                .flat_map(|r| r.pages.iter().map(|(node, n)| (*node, n * r.page_size)));
-            let there = bytes
-                .filter(|(node, _)| nodes.contains(node))
-                .map(|(_, bytes)| bytes);
-            there.sum::<u64>() as f64
-        };
+        let bytes = Host::default().resident_by_node(self.pid).unwrap_or_default();
+        let on = |nodes: &[u32]| nodes.iter().filter_map(|n| bytes.get(n)).sum::<u64>() as f64;
         let (near, far) = (on(&self.sides.near), on(&self.sides.far));
         far / (near + far).max(1.0)
     }

@@ -115,7 +115,9 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     };
     let frozen = frozen.and_then(Frozen::resume);
     let nodes = match &request {
-        Request::Shares { .. } if !arguments.dry_run => nodes::bytes(&host, arguments.pid()),
+        Request::Shares { .. } if !arguments.dry_run => {
+            host.resident_by_node(arguments.pid()).unwrap_or_default()
+        }
         _ => BTreeMap::new(),
     };
     let findings = Findings {

@@ -4,7 +4,6 @@ use super::Arguments;
 use anyhow::anyhow;
 use nodewise_linux::signals::{self, SIGTERM, Signals};
 use nodewise_linux::{Host, memfd};
-use std::fs::File;
 use std::io::{Read, Seek};
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
@@ -75,13 +74,12 @@ impl Metric<'_> {
     /// Ctrl-C is, ends both.
     fn printed(&self) -> Result<f64, Stopped> {
         let mut printed = memfd::create(c"metric").map_err(failed)?;
-        let text = |file: &File| file.try_clone().map(Stdio::from);
         let mut shell = Command::new("sh");
         shell
             .args(["-c", self.command])
             .stdin(Stdio::null())
             .process_group(0);
-        shell.stdout(text(&printed).map_err(failed)?);
+        shell.stdout(printed.try_clone().map_err(failed)?);
         self.signals.before_exec(&mut shell);
         let mut child = shell.spawn().map_err(|e| failed(format!("sh: {e}")))?;
         let until = Instant::now() + LIMIT;

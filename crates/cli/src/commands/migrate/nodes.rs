@@ -4,16 +4,12 @@ use anyhow::{Context, bail};
 use nodewise_linux::Host;
 use nodewise_machine::{Machine, format_list, parse_list};
 use nodewise_placement::Deal;
-use std::collections::BTreeMap;
 
 /// Pairs the i-th node of `from` with the i-th of `to`, which is repeated if it is shorter. The order of the lists
 /// matters; `migrate_pages(2)` only supports ascending ones.
 pub fn pairs(from: &str, to: &str, ascending: bool) -> anyhow::Result<Vec<(u32, u32)>> {
     let (sources, targets) = (list("--from", from)?, list("--to", to)?);
-    if let Some(twice) = sources
-        .iter()
-        .find(|n| sources.iter().filter(|m| m == n).count() > 1)
-    {
+    if let Some(twice) = named_twice(&sources) {
         bail!("--from {from} names node {twice} twice; its pages can go to one node only");
     }
     if targets.len() > sources.len() {
@@ -62,7 +58,7 @@ pub fn deal(shares: &[u32], to: &[u32]) -> anyhow::Result<Deal> {
     ))
 }
 
-pub fn list(option: &str, text: &str) -> anyhow::Result<Vec<u32>> {
+fn list(option: &str, text: &str) -> anyhow::Result<Vec<u32>> {
     let parts = text
         .split(',')
         .map(|part| parse_list(part).filter(|p| !p.is_empty()));
@@ -72,21 +68,14 @@ pub fn list(option: &str, text: &str) -> anyhow::Result<Vec<u32>> {
         .with_context(|| format!("{option} {text}: not a list of nodes such as 0-1,4"))
 }
 
-/// Resident bytes of a process on each node; none if it has ended.
-pub fn bytes(host: &Host, pid: u32) -> BTreeMap<u32, u64> {
-    let mut all = BTreeMap::new();
-    for range in host.numa_maps(pid).unwrap_or_default() {
-        for (node, pages) in &range.pages {
-            *all.entry(*node).or_insert(0) += pages * range.page_size;
-        }
-    }
-    all
+fn named_twice(nodes: &[u32]) -> Option<&u32> {
+    nodes.iter().find(|n| nodes.iter().filter(|m| m == n).count() > 1)
 }
 
 /// A list in which each node is once.
 pub fn distinct(option: &str, text: &str) -> anyhow::Result<Vec<u32>> {
     let all = list(option, text)?;
-    match all.iter().find(|n| all.iter().filter(|m| m == n).count() > 1) {
+    match named_twice(&all) {
         Some(twice) => bail!("{option} {text} names node {twice} twice"),
         None => Ok(all),
     }
