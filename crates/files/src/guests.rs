@@ -2,7 +2,6 @@
 
 use crate::users;
 use nodewise_linux::Host;
-use nodewise_linux::numa_maps::Range;
 use nodewise_linux::process::Task;
 use nodewise_machine::Machine;
 use serde::Serialize;
@@ -50,13 +49,7 @@ impl Guest {
             return None;
         }
         cpus.sort_unstable_by_key(|c| c.cpu);
-        let memory = host.numa_maps(pid).ok().map(|ranges| {
-            let mut memory: BTreeMap<u32, u64> = BTreeMap::new();
-            for (node, bytes) in ranges.iter().flat_map(Range::bytes) {
-                *memory.entry(node).or_default() += bytes;
-            }
-            memory
-        });
+        let memory = host.resident_by_node(pid).ok();
         let command = host.read(&format!("proc/{pid}/cmdline")).unwrap_or_default();
         let process = host.status(pid).map(|s| s.name).unwrap_or_default();
         let threads: Vec<&Task> = tasks.iter().filter(|t| number(&t.name).is_some()).collect();
