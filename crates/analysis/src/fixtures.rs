@@ -12,6 +12,8 @@ pub(crate) fn machine(cpus: &[&[u32]]) -> Machine {
         cpus: cpus.iter().copied().map(CpuId).collect(),
         memory: 1 << 30,
         bandwidth: 10_000.0,
+        kind: None,
+        socket: None,
     };
     let latency = |r, m| if r == m { 100.0 } else { 200.0 };
     Machine {

@@ -172,6 +172,8 @@ fn node(entry: &NodeEntry, index: usize, matrix: Option<f64>) -> Result<Node, Ma
         memory,
         bandwidth: bandwidth
             .ok_or_else(|| MachineError::invalid("needs a bandwidth, there or in the bandwidth matrix"))?,
+        kind: entry.kind,
+        socket: entry.socket,
     })
 }
 

@@ -4,7 +4,7 @@ use crate::hops::way_bandwidth;
 use crate::listed::RouteEntry;
 use crate::routing::SharedLink;
 use crate::text::{format_bytes, format_list};
-use crate::{HopRule, Link, LinkId, Machine, MachineError, Node, NodeId};
+use crate::{HopRule, Link, LinkId, Machine, MachineError, MemoryKind, Node, NodeId};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -50,6 +50,10 @@ pub(crate) struct NodeEntry {
     pub bandwidth: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub os_index: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kind: Option<MemoryKind>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub socket: Option<u32>,
 }
 
 /// A link entry: `from`/`to` is one direction, `between` both directions, `among` both directions of every pair.
@@ -165,6 +169,8 @@ impl NodeEntry {
             memory: format_bytes(node.memory),
             bandwidth: Some(node.bandwidth),
             os_index: Some(node.os_index),
+            kind: node.kind,
+            socket: node.socket,
         }
     }
 }

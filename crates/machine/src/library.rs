@@ -1,6 +1,7 @@
 //! The machines that ship with nodewise, and finding one by name.
 
 use crate::file::MachineFile;
+use crate::firmware_mode::split_mode;
 use crate::{ErrorKind, Machine, MachineError};
 use std::path::Path;
 
@@ -29,6 +30,10 @@ shipped![
     "xeonmax-2s-snc4-flat",
     "epyc-1s-nps4",
     "epyc-2s-nps4",
+    "genoa-2s-nps4",
+    "spr-2s-snc4",
+    "spr-2s-cxl",
+    "gh200-1s",
 ];
 
 impl Machine {
@@ -59,7 +64,8 @@ impl Machine {
         Self::parse(text, name)
     }
 
-    /// The machine that `--machine` names: a shipped name, the path of a machine file, or `this`.
+    /// The machine that `--machine` names: a shipped name, the path of a machine file, or `this`; each may be followed by
+    /// `:nps=N` or `:snc=N`, the same machine with N nodes a socket ([`Machine::with_nodes_per_socket`]).
     ///
     /// ```
     /// # use nodewise_machine::Machine;
@@ -71,6 +77,14 @@ impl Machine {
     /// # Errors
     /// If there is no such machine, or its file or sysfs does not describe one.
     pub fn load(spec: &str) -> Result<Self, MachineError> {
+        if let Some((machine, count)) = split_mode(spec) {
+            let wanted = count.parse().map_err(|_| {
+                MachineError::invalid(format!("{spec}: `{count}` is no number of nodes a socket"))
+            })?;
+            let mut merged = Self::load(machine)?.with_nodes_per_socket(wanted)?;
+            merged.name = format!("{}{}", merged.name, &spec[machine.len()..]);
+            return Ok(merged);
+        }
         if spec.eq_ignore_ascii_case("this") {
             return Self::from_sysfs(Path::new("/sys"), "this");
         }

@@ -1,6 +1,6 @@
 //! The machine: everything about the hardware that a placement decision can depend on.
 
-use crate::{CpuId, HopRule, Link, LinkId, NodeId};
+use crate::{CpuId, HopRule, Link, LinkId, MemoryKind, NodeId};
 use serde::Serialize;
 
 /// A memory node: a controller with its memory, and the CPUs next to it (none for CXL memory or HBM).
@@ -14,6 +14,10 @@ pub struct Node {
     pub memory: u64,
     /// Bandwidth that the controller delivers to its node's own CPUs, MB/s (10⁶ bytes).
     pub bandwidth: f64,
+    /// What the memory is made of, if it is known.
+    pub kind: Option<MemoryKind>,
+    /// The processor package that it belongs to, if it is known.
+    pub socket: Option<u32>,
 }
 
 /// How data travels from a memory node to a reading CPU node.

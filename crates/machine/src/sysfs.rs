@@ -5,7 +5,8 @@
 //! links or routes. What is missing is filled in and marked as assumed.
 
 use crate::text::parse_list;
-use crate::{CpuId, ErrorKind, Link, LinkId, Machine, MachineError, Node, NodeId, Route, Source};
+use crate::{CpuId, ErrorKind, Link, LinkId, Machine, MachineError, MemoryKind, Node, NodeId, Route, Source};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// Assumed local latency if it is not known, ns: servers of the last ten years have between 75 and 140.
@@ -23,7 +24,9 @@ impl Machine {
         let sysfs = Sysfs { root };
         let all = sysfs.nodes()?;
         let distances = sysfs.distances(&all)?;
-        let (nodes, distances) = with_memory(all, &distances);
+        let (mut nodes, distances) = with_memory(all, &distances);
+        set_kinds(&mut nodes, &sysfs.dax_nodes());
+        set_sockets(&mut nodes, &distances);
         let latency_ns = latencies(&nodes, &distances);
         let (links, routes) = crossbar(&nodes, &latency_ns);
         let machine = Self {
@@ -96,6 +99,44 @@ fn with_memory(all: Vec<SysfsNode>, distances: &[Vec<f64>]) -> (Vec<SysfsNode>, 
     }
     let row = |r: &usize| kept.iter().map(|m| distances[*r][*m]).collect();
     (nodes, kept.iter().map(row).collect())
+}
+
+/// The kind of each node: memory with CPUs is DRAM; memory
+/// behind a DAX device is what the device is; what the firmware set aside without saying what it is (`hmem`) is HBM if
+/// its bandwidth is higher than that of all nodes with CPUs. Others stay unknown.
+fn set_kinds(nodes: &mut [SysfsNode], dax: &BTreeMap<u32, MemoryKind>) {
+    let with_cpus = nodes.iter().filter(|n| !n.node.cpus.is_empty());
+    let widest = with_cpus
+        .map(|n| {
+            if n.hmat_bandwidth {
+                n.node.bandwidth
+            } else {
+                f64::INFINITY
+            }
+        })
+        .fold(0.0, f64::max);
+    for found in nodes {
+        let node = &mut found.node;
+        let is_wider = found.hmat_bandwidth && node.bandwidth > widest;
+        node.kind = match node.cpus.is_empty() {
+            false => Some(MemoryKind::Dram),
+            true => dax
+                .get(&node.os_index)
+                .copied()
+                .or(is_wider.then_some(MemoryKind::Hbm)),
+        };
+    }
+}
+
+/// Memory without CPUs belongs to the socket of the nearest node with CPUs.
+fn set_sockets(nodes: &mut [SysfsNode], distances: &[Vec<f64>]) {
+    for n in 0..nodes.len() {
+        if nodes[n].node.cpus.is_empty() {
+            let with_cpus = (0..nodes.len()).filter(|r| !nodes[*r].node.cpus.is_empty());
+            let nearest = with_cpus.min_by(|a, b| distances[*a][n].total_cmp(&distances[*b][n]));
+            nodes[n].node.socket = nearest.and_then(|r| nodes[r].node.socket);
+        }
+    }
 }
 
 /// Latencies from distances: a memory's nearest CPUs have its local latency, others a larger one in proportion to their
@@ -178,13 +219,42 @@ impl Sysfs<'_> {
                 .ok()?;
             text.trim().parse::<f64>().ok().filter(|v| *v > 0.0)
         };
-        Ok(found(
+        let package = cpus.first().and_then(|cpu| {
+            let text = self
+                .text(&format!("cpu/cpu{cpu}/topology/physical_package_id"))
+                .ok()?;
+            text.trim().parse().ok()
+        });
+        let mut found = found(
             index,
             cpus,
             kilobytes.unwrap_or(0) * 1024,
             hmat("read_latency"),
             hmat("read_bandwidth"),
-        ))
+        );
+        found.node.socket = package;
+        Ok(found)
+    }
+
+    /// Nodes whose memory is behind a DAX device, by the bus on which the device hangs.
+    fn dax_nodes(&self) -> BTreeMap<u32, MemoryKind> {
+        let devices = std::fs::read_dir(self.root.join("bus/dax/devices"));
+        let kind = |entry: std::fs::DirEntry| {
+            let target = std::fs::read_to_string(entry.path().join("target_node")).ok()?;
+            let target = target.trim().parse().ok()?;
+            // /sys/devices/platform/ACPI0017:00/root0/decoder0.0/region0/dax_region0/dax0.0 for CXL,
+            // …/ndbus0/region0/dax0.0/dax0.0 for persistent memory.
+            let on = entry.path().canonicalize().ok()?;
+            let on = on.to_string_lossy();
+            match () {
+                () if on.contains("/ndbus") => Some((target, MemoryKind::Persistent)),
+                () if on.contains("/ACPI0017") || on.contains("/dax_region") => {
+                    Some((target, MemoryKind::Cxl))
+                }
+                () => None,
+            }
+        };
+        devices.into_iter().flatten().flatten().filter_map(kind).collect()
     }
 
     fn distances(&self, nodes: &[SysfsNode]) -> Result<Vec<Vec<f64>>, MachineError> {
@@ -223,6 +293,8 @@ fn found(
         cpus: cpus.into_iter().map(CpuId).collect(),
         memory,
         bandwidth: hmat_bandwidth.unwrap_or(NODE_BANDWIDTH),
+        kind: None,
+        socket: None,
     };
     SysfsNode {
         node,

@@ -15,6 +15,8 @@ pub(crate) fn machine(nodes: u32, cpus: u32) -> Machine {
         cpus: (n * cpus..(n + 1) * cpus).map(CpuId).collect(),
         memory: 1 << 30,
         bandwidth: 1000.0 * f64::from(n + 1),
+        kind: None,
+        socket: None,
     };
     let latency = |r, m| if r == m { 100.0 } else { 200.0 };
     Machine {

@@ -21,6 +21,8 @@ fn machine() -> Machine {
         cpus: (n * 8..(n + 1) * 8).map(CpuId).collect(),
         memory: 1 << 36,
         bandwidth: 25_000.0,
+        kind: None,
+        socket: None,
     };
     Machine {
         name: "rate".into(),

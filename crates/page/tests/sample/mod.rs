@@ -151,6 +151,8 @@ pub fn machine(nodes: u32) -> Machine {
         cpus: vec![CpuId(2 * n), CpuId(2 * n + 1)],
         memory: 1 << 34,
         bandwidth: 10_000.0,
+        kind: None,
+        socket: None,
     };
     let route = |from: u32, to: u32| Route {
         links: Vec::new(),

@@ -30,6 +30,8 @@ pub(super) fn machine(nodes: usize, widths: &[u32], chords: &[(usize, usize)]) -
         cpus: vec![nodewise_machine::CpuId(n)],
         memory: 1 << 30,
         bandwidth: 1e6,
+        kind: None,
+        socket: None,
     };
     Machine {
         name: "random".into(),

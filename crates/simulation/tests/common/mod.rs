@@ -47,6 +47,8 @@ pub fn machine(nodes: u32, cpus: u32, controller: f64, link: f64) -> Machine {
                 cpus: (n * cpus..(n + 1) * cpus).map(CpuId).collect(),
                 memory: 1 << 30,
                 bandwidth: controller,
+                kind: None,
+                socket: None,
             })
             .collect(),
         latency_ns: square(&|r, m| if r == m { LOCAL_NS } else { REMOTE_NS }),

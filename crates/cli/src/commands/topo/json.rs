@@ -1,6 +1,6 @@
 //! JSON form of a machine; the keys are documented in `docs/machines.md`.
 
-use nodewise_machine::{HopRule, LinkId, Machine, NodeId};
+use nodewise_machine::{HopRule, LinkId, Machine, MemoryKind, NodeId};
 use serde::Serialize;
 
 #[derive(Serialize)]
@@ -27,6 +27,8 @@ struct Node {
     os_index: u32,
     cpus: Vec<u32>,
     memory_bytes: u64,
+    kind: Option<MemoryKind>,
+    socket: Option<u32>,
     #[serde(rename = "bandwidth_MBps")]
     bandwidth: f64,
 }
@@ -103,6 +105,8 @@ fn node(machine: &Machine, id: NodeId) -> Node {
         os_index: node.os_index,
         cpus: node.cpus.iter().map(|c| c.0).collect(),
         memory_bytes: node.memory,
+        kind: node.kind,
+        socket: node.socket,
         bandwidth: node.bandwidth,
     }
 }

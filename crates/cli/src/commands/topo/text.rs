@@ -2,7 +2,7 @@
 
 use super::graph;
 use crate::output::Screen;
-use nodewise_machine::{Machine, NodeId, Source, format_list};
+use nodewise_machine::{Machine, MemoryKind, NodeId, Source, format_list};
 use nodewise_report::{and_more, bytes, gigabytes, matrix_line, plural, table};
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -40,6 +40,10 @@ fn headline(machine: &Machine, screen: Screen) -> String {
 
 fn nodes(machine: &Machine) -> String {
     let header = ["node", "memory", "bandwidth", "CPUs"].map(str::to_owned);
+    let mixed = machine
+        .nodes
+        .iter()
+        .any(|n| n.kind.is_some_and(|k| k != MemoryKind::Dram));
     let rows = machine.nodes.iter().enumerate().map(|(id, node)| {
         let cpus: Vec<u32> = node.cpus.iter().map(|c| c.0).collect();
         let cpus = if cpus.is_empty() {
@@ -56,6 +60,10 @@ fn nodes(machine: &Machine) -> String {
             "?".to_owned()
         } else {
             bytes(node.memory)
+        };
+        let memory = match node.kind.filter(|_| mixed) {
+            Some(kind) => format!("{memory} {kind}"),
+            None => memory,
         };
         [id.to_string(), memory, gigabytes(node.bandwidth), cpus + &kernel]
     });
