@@ -1,14 +1,16 @@
 //! Verdicts that depend on an uncertain quantity: another plausible value would reverse them. Instead of advice, the
 //! verdict says how to determine the quantity.
 
-use crate::gain::{MIN_GAIN, ScenarioOutcome, is_valid_in_other_runs, scenario_outcomes, worth_it};
+use crate::gain::{
+    MIN_GAIN, ScenarioOutcome, is_valid_in_other_runs, largest_joint_gain, scenario_outcomes, worth_it,
+};
 use crate::matched::Matched;
 use crate::next_command::{ReportOptions, in_words, options, plain_command};
 use crate::phrases::percent;
 use crate::verdict::{Verdict, VerdictKind};
 use nodewise_input::shell_line;
 use nodewise_placement::Context;
-use nodewise_simulation::{Range, Simulation, Varied};
+use nodewise_simulation::{MEMORY_BOUND, Range, Simulation, Varied};
 
 /// Why no advice can be given.
 pub(crate) struct Undecided {
@@ -16,6 +18,8 @@ pub(crate) struct Undecided {
     gain: Range,
     /// Whether it turns on matching loops to their data, and not on placements.
     by_matching: bool,
+    /// Whether it is reversed only where all other quantities are at ends of their ranges, too.
+    jointly: bool,
     /// The quantities whose values would reverse the advice.
     by: Vec<Varied>,
 }
@@ -36,8 +40,16 @@ impl Undecided {
         if by.is_empty() && typical.recommends_change && worth_it(simulation).is_empty() && !pays {
             by = losing(simulation, matched);
         }
+        let jointly = match by.is_empty() && !typical.recommends_change {
+            true => gain_at_unknown_cost(simulation),
+            false => None,
+        };
+        if jointly.is_some() {
+            let varied = scenario_outcomes.iter().map(|o| o.varied);
+            by = varied.filter(|v| v.is_known_by_a_plain_run()).collect();
+        }
         by.dedup();
-        let all = || scenario_outcomes.iter().map(|o| o.gain);
+        let all = || scenario_outcomes.iter().map(|o| o.gain).chain(jointly);
         let gain = Range::new(
             all().fold(f64::MAX, f64::min),
             typical.gain,
@@ -46,6 +58,7 @@ impl Undecided {
         (!by.is_empty()).then(|| Self {
             gain,
             by_matching: matched.is_some() && Self::of(simulation, None).is_none(),
+            jointly: jointly.is_some(),
             by,
         })
     }
@@ -73,6 +86,11 @@ impl Undecided {
             percent(self.gain.min),
             percent(self.gain.max),
             why.join(", and on ")
+                + if self.jointly {
+                    ", while the model's other ranges are at an end"
+                } else {
+                    ""
+                }
         );
         let runs = plain_command(context, report_options);
         let mut tune = ["nodewise", "tune", "--"].map(str::to_owned).to_vec();
@@ -102,6 +120,16 @@ impl Undecided {
             then,
             ..nothing(VerdictKind::Undecided, sentence)
         }
+    }
+}
+
+/// The largest gain with all uncertain quantities at ends of their ranges, if what recording cost was not measured. That one's range
+/// is as wide as ignorance, so that it is not enough to vary the others at its typical value: any of them may decide at the
+/// true one, which a plain run tells.
+fn gain_at_unknown_cost(simulation: &Simulation) -> Option<f64> {
+    match simulation.calibration.measured_cost {
+        true => None,
+        false => largest_joint_gain(simulation).map(|(_, gain)| gain),
     }
 }
 
@@ -158,13 +186,15 @@ fn losing(simulation: &Simulation, matched: Option<&Matched>) -> Vec<Varied> {
 }
 
 /// A sentence for a verdict that recommends a change with these speed-ups, by scenario:
-/// another plausible value of some quantity would leave next to nothing of its gain, without a loss. `None` if no value
-/// would.
+/// another plausible value of some quantity would leave next to nothing of its gain, without a loss, or a program that memory
+/// hardly matters for. `None` if no value would.
 pub(crate) fn doubt(simulation: &Simulation, speedups: impl Iterator<Item = f64>) -> Option<String> {
-    let scenarios = speedups.zip(&simulation.scenarios);
+    let scenarios = speedups
+        .zip(&simulation.scenarios)
+        .zip(&simulation.baseline().by_scenario);
     let mut idle: Vec<Varied> = scenarios
-        .filter(|(speedup, _)| speedup - 1.0 < MIN_GAIN)
-        .map(|(_, scenario)| scenario.varied)
+        .filter(|((speedup, _), first)| speedup - 1.0 < MIN_GAIN || first.memory_share < MEMORY_BOUND)
+        .map(|((_, scenario), _)| scenario.varied)
         .collect();
     idle.dedup();
     let why: Vec<String> = idle.iter().map(|v| because(*v, simulation)).collect();

@@ -3,7 +3,7 @@
 use super::programs::{THREADS, advice_with, owner, program};
 use nodewise_advise::{Verdict, VerdictKind};
 use nodewise_profile::{Coverage, InMemory, Profile, RegionKind, Slice};
-use nodewise_simulation::{Parameters, Range};
+use nodewise_simulation::{Parameters, Range, UNKNOWN_CORES};
 
 /// A recording that took 64 ms of each thread's CPU, a third of it in counting code.
 fn timed((mut profile, accesses): (Profile, InMemory)) -> (Profile, InMemory) {
@@ -186,6 +186,100 @@ fn all_quantities_together_turn_no_verdict_that_does_not_say_so() {
         silent += i32::from(!says);
     }
     assert!(said > 0 && silent > 0, "{said} say so, {silent} do not");
+}
+
+/// The range of what recording cost is wide where it was not measured, so that no verdict to leave a program alone may rest
+/// on the typical value: at any cost, and any value of another quantity beside it, no change pays.
+#[test]
+fn an_unknown_cost_and_another_quantity_turn_no_verdict_together() {
+    type Set = fn(&mut Parameters, Range);
+    let default = Parameters {
+        core_factor: UNKNOWN_CORES,
+        ..Parameters::default()
+    };
+    let others: [(Range, Set); 5] = [
+        (default.parallelism, |p, v| p.parallelism = v),
+        (default.miss, |p, v| p.miss = v),
+        (default.queue_ns, |p, v| p.queue_ns = v),
+        (default.assumed_bandwidth, |p, v| p.assumed_bandwidth = v),
+        (default.core_factor, |p, v| p.core_factor = v),
+    ];
+    let (mut left, mut by_both) = (0, 0);
+    for lines in (0..30).map(|i| (8.0 * 1.35_f64.powi(i)) as u64) {
+        let program = timed(program(|_| 0, owner, lines, 512_000));
+        let found = verdict(&program, &default);
+        by_both += i32::from(
+            found
+                .sentence
+                .contains("while the model's other ranges are at an end"),
+        );
+        if !matches!(
+            found.outcome,
+            VerdictKind::LeaveAlone | VerdictKind::NotMemoryBound
+        ) {
+            continue;
+        }
+        left += 1;
+        for cost in through(Range::new(1.0, 2.0, 8.0)) {
+            for (range, set) in others {
+                for end in [range.min, range.max] {
+                    let mut known = Parameters {
+                        recording_cost: Some(Range::exactly(cost)),
+                        core_factor: Range::exactly(1.0),
+                        ..default.clone()
+                    };
+                    set(&mut known, Range::exactly(end));
+                    let other = verdict(&program, &known);
+                    assert!(
+                        !other.outcome.is_to_act(),
+                        "{}\n{}",
+                        found.sentence,
+                        other.sentence
+                    );
+                }
+            }
+        }
+    }
+    assert!(
+        left > 0 && by_both > 0,
+        "{left} left alone, {by_both} undecided by both"
+    );
+}
+
+/// How long the machine's cores compute decides how much memory weighs: a verdict that turns on it says so.
+#[test]
+fn cores_of_unknown_speed_turn_no_verdict() {
+    let of = |lines, core_factor| {
+        let known = Parameters {
+            plain_cpu_ns: Some(60e6 * f64::from(THREADS)),
+            core_factor,
+            ..Parameters::default()
+        };
+        verdict(&timed(program(|_| 0, owner, lines, 512_000)), &known)
+    };
+    let (mut undecided, mut decided) = (0, 0);
+    for lines in (0..30).map(|i| (64.0 * 1.35_f64.powi(i)) as u64) {
+        let found = of(lines, UNKNOWN_CORES);
+        let turns = found.sentence.contains("how long its cores compute");
+        undecided += i32::from(found.outcome == VerdictKind::Undecided && turns);
+        decided += i32::from(!turns);
+        let is_left = matches!(
+            found.outcome,
+            VerdictKind::LeaveAlone | VerdictKind::NotMemoryBound
+        );
+        for factor in through(UNKNOWN_CORES) {
+            let other = of(lines, Range::exactly(factor));
+            let acts = other.outcome.is_to_act();
+            let said = format!("{}\nat {factor}: {}", found.sentence, other.sentence);
+            assert!(!(is_left && acts), "{said}");
+            let idle = !acts && found.outcome.is_to_act();
+            assert!(!idle || turns, "{said}");
+        }
+    }
+    assert!(
+        undecided > 0 && decided > 0,
+        "{undecided} undecided, {decided} without a word on cores"
+    );
 }
 
 #[test]
