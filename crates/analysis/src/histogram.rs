@@ -78,6 +78,12 @@ impl PageView<'_> {
     pub fn accesses(&self) -> u64 {
         self.entries.iter().map(Entry::accesses).sum()
     }
+
+    /// Lines of traffic by all threads.
+    #[must_use]
+    pub fn lines(&self) -> u64 {
+        self.entries.iter().map(|e| u64::from(e.lines)).sum()
+    }
 }
 
 impl Histogram {

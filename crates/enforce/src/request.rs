@@ -84,7 +84,16 @@ impl Request {
 /// Policies that place pages without a map.
 const PLACED: &[&str] = &["first-touch", "interleave", "round-robin", "weighted", "node"];
 /// Policies that decide from a profile.
-const DECIDED: &[&str] = &["locality", "balanced", "mixed", "frequency", "random"];
+const DECIDED: &[&str] = &[
+    "locality",
+    "balanced",
+    "mixed",
+    "frequency",
+    "random",
+    "hot",
+    "hot-objects",
+    "fill",
+];
 
 fn needs_profile(policy: &str) -> EnforceError {
     EnforceError::new(format!(

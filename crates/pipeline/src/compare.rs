@@ -7,12 +7,14 @@ mod nodes;
 mod online;
 mod several;
 mod show;
+mod sizes;
 mod sweep;
 mod table;
 
 pub use moving::Limits;
 pub use online::{Online, Starts};
 pub use several::Together;
+pub use sizes::{Sizes, is_sized};
 pub use sweep::Sweep;
 
 use crate::folded::folded;
@@ -246,6 +248,12 @@ impl Comparison {
             .as_ref()
             .map_or_else(String::new, NodeChoices::table);
         table::write(&self.machine, &self.simulation, &node_choices)
+    }
+
+    /// A line a machine: its baseline and its best policy, where machines, or modes of one, are compared.
+    #[must_use]
+    pub fn overview(all: &[Self]) -> String {
+        table::overview(all.iter().map(|c| (c.machine.name.as_str(), &c.simulation)))
     }
 
     /// The document of `simulate --json` (its keys: `docs/model.md`).

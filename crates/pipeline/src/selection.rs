@@ -2,7 +2,7 @@
 
 use crate::roles;
 use anyhow::bail;
-use nodewise_analysis::figures::{amount, seconds};
+use nodewise_analysis::figures::{amount, bytes, seconds};
 use nodewise_analysis::{Affinity, Histogram, HistogramBuilder, LastWrites, Slices, Visitor, read};
 use nodewise_input::shell_word;
 use nodewise_linux::Host;
@@ -207,11 +207,39 @@ impl Selected {
         let context = self.context();
         let policies = self.policies(list)?;
         let mappings = policies.iter().map(|p| Ok(p.try_place(&context)?));
-        let mappings = mappings.collect::<anyhow::Result<_>>()?;
-        Ok((
-            mappings,
-            policies.iter().flat_map(|p| p.notes(&context)).collect(),
-        ))
+        let mappings: Vec<Mapping> = mappings.collect::<anyhow::Result<_>>()?;
+        let mut notes: Vec<String> = policies.iter().flat_map(|p| p.notes(&context)).collect();
+        notes.extend(self.without_room(&mappings));
+        Ok((mappings, notes))
+    }
+
+    /// A remark on mappings that put more on a node than it has: predictions take its memory to be large enough.
+    fn without_room(&self, mappings: &[Mapping]) -> Option<String> {
+        let page_size = self.histogram.page_size();
+        let overfull = |mapping: &Mapping| {
+            let mut used = vec![0; self.machine.node_count()];
+            mapping.nodes.iter().for_each(|n| used[n.index()] += page_size);
+            let has = self.machine.nodes.iter().map(|n| n.memory);
+            let mut over = (0..)
+                .zip(used)
+                .zip(has)
+                .filter(|((_, used), has)| *has > 0 && used > has);
+            let ((node, used), has) = over.next()?;
+            Some(format!(
+                "{} puts {} on node {node}, which has {}",
+                mapping.policy,
+                bytes(used),
+                bytes(has)
+            ))
+        };
+        let all: Vec<String> = mappings.iter().filter_map(overfull).collect();
+        (!all.is_empty()).then(|| {
+            format!(
+                "{} has too little memory, and predictions are made as if it had enough: {}; fill:NODES and hot:NODES keep to it",
+                self.machine.name,
+                all.join(", ")
+            )
+        })
     }
 
     /// What policies that copy objects copy.

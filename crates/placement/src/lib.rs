@@ -14,6 +14,7 @@ pub mod asym;
 mod deal;
 mod distribution;
 pub mod formulas;
+mod listed_nodes;
 mod mapping;
 pub mod migration;
 mod mirror;
@@ -21,6 +22,7 @@ pub mod policies;
 mod policy;
 mod rules;
 mod threads;
+mod tier;
 
 #[cfg(test)]
 mod fixtures;
@@ -40,3 +42,4 @@ pub use threads::{
     NodeCpus, Parts, Placements, SharingGraph, THREAD_POLICIES, VirtualNodes, partition, sharing_aware,
     thread_order, thread_policy, virtual_affinity,
 };
+pub use tier::Tier;

@@ -3,11 +3,12 @@
 //! A page policy gives each page one node; here readers of one page find it on several. A program makes the copies itself
 //! (`nw_replicate` of libnodewise), once the object is filled, and each thread reads the nearest.
 
+use crate::listed_nodes::listed_nodes;
 use crate::{Context, Named, PolicyError};
 use glob::Pattern;
 use nodewise_analysis::figures::bytes;
 use nodewise_analysis::{LastWrite, LastWrites, NodeCounts, object_names};
-use nodewise_machine::{Machine, NodeId, format_list, parse_list};
+use nodewise_machine::{Machine, NodeId};
 use nodewise_profile::{BASE_PAGE_SIZE, Object, ObjectId, ObjectKind, SliceId};
 use std::collections::BTreeMap;
 
@@ -139,7 +140,7 @@ impl Mirror {
                 .and_then(|n| Pattern::new(n).ok()),
             holders: match nodes {
                 None => machine.cpu_nodes().collect(),
-                Some(list) => on(list, machine).map_err(error)?,
+                Some(list) => listed_nodes(list, machine).map_err(error)?,
             },
         })
     }
@@ -259,21 +260,6 @@ impl Mirror {
             "{}: no array or file is called `{pattern}` (names are whole, * and ? stand for any characters); {hint}",
             self.text
         ))
-    }
-}
-
-/// Nodes of the machine with memory.
-fn on(list: &str, machine: &Machine) -> Result<Vec<NodeId>, String> {
-    let nodes = parse_list(&list.replace('+', ",")).filter(|nodes| !nodes.is_empty());
-    let nodes = nodes.ok_or_else(|| format!("`{list}` is no list of nodes such as 0-1+4"))?;
-    let known = |n: &u32| machine.nodes.get(*n as usize).is_some_and(|n| n.memory > 0);
-    match nodes.iter().all(known) {
-        true => Ok(nodes.into_iter().map(NodeId).collect()),
-        false => Err(format!(
-            "nodes with memory are {} on {}",
-            format_list(&(0..machine.node_count() as u32).filter(known).collect::<Vec<_>>()),
-            machine.name
-        )),
     }
 }
 

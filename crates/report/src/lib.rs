@@ -22,6 +22,7 @@ mod moves;
 mod page_show;
 mod roles;
 mod sampling;
+mod sizes_svg;
 mod sweep_svg;
 mod table;
 pub mod text;
@@ -44,6 +45,7 @@ pub use nodewise_analysis::figures::{
 pub use page_show::{PageShow, page_show};
 pub use roles::{DynamicLoop, OtherRuns, Roles, sentence as roles_sentence};
 pub use sampling::{Sampled, Sampling};
+pub use sizes_svg::{SizePoint, sizes_svg};
 pub use sweep_svg::{SweepPoint, sweep_svg};
 pub use table::{matrix_line, table};
 pub use topology_svg::{links_svg, places, topology_svg};

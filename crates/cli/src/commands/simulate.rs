@@ -9,6 +9,7 @@ use crate::output;
 use crate::selection::{self, print_notes};
 use anyhow::bail;
 use nodewise_control::Settings;
+use nodewise_machine::machine_list;
 use nodewise_pipeline::ASYM;
 use nodewise_pipeline::compare::{self, Question};
 use nodewise_simulation::Traffic;
@@ -19,8 +20,11 @@ use std::time::Duration;
 const PAPERS: &str = "itanium-9030,xeon-x7550,opteron-6386,machine-a,mai-itanium2-fss,mai-opteron-8n,\
                       sci-cluster-4,nehalem-2s,westmere-4s";
 
-const MACHINE: &str =
-    "Machines, comma-separated: shipped names, files, `this`; `papers` for all of the papers'";
+/// The loss of time at which `--sweep hot:NODES` says what may lie elsewhere.
+const MAY_LOSE: f64 = 0.05;
+
+const MACHINE: &str = "Machines, comma-separated: shipped names, files, `this`; `papers` for all of the papers'; `M,nps=1,2,4` (or \
+     `snc=`) for M with as many nodes a socket as its firmware can be set to";
 
 #[derive(clap::Args)]
 #[command(mut_arg("machine", |a| a.help(MACHINE).value_name("M,…")))]
@@ -66,9 +70,13 @@ pub struct Arguments {
     /// What balance policies count: all `accesses`, or `lines`, as a monitor behind caches would
     #[arg(long, value_name = "WHAT", default_value = "accesses", value_parser = traffic)]
     counted: Traffic,
-    /// Vary each parameter of a balance policy, and each of the limits above, separately, and show the effect
-    #[arg(long, value_name = "balance:P", conflicts_with = "policy")]
+    /// Vary each parameter of a balance policy, and each of the limits above, separately, and show the effect; or of
+    /// `hot:NODES` and `hot-objects:NODES` the size: how much fast memory the program needs
+    #[arg(long, value_name = "P", conflicts_with = "policy")]
     sweep: Option<String>,
+    /// With --sweep hot:NODES: the loss of time that may be borne; what may lie elsewhere then is said [default: 5 %]
+    #[arg(long, value_name = "SHARE", requires = "sweep", value_parser = loss)]
+    may_lose: Option<f64>,
     /// Draw each page's home node over time (one balance policy or `replay`), or the sweep
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
@@ -102,8 +110,8 @@ struct Online {
 }
 
 pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
-    let machines = arguments.selection.machine.replace("papers", PAPERS);
-    let machines: Vec<_> = machines.split(',').map(str::trim).collect();
+    let machines = machine_list(&arguments.selection.machine.replace("papers", PAPERS));
+    let machines: Vec<_> = machines.iter().map(String::as_str).collect();
     if machines.len() > 1 && (arguments.svg.is_some() || arguments.sweep.is_some()) {
         bail!("--svg and --sweep are about one machine; name one with --machine");
     }
@@ -132,7 +140,11 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
         &done,
         compare::Comparison::json,
         compare::Comparison::text,
-    )
+    )?;
+    if !arguments.json && done.len() > 1 {
+        output::print(&format!("\n{}", compare::Comparison::overview(&done)))?;
+    }
+    Ok(Outcome::Done)
 }
 
 fn together(arguments: &Arguments, question: &Question, machines: &[&str]) -> anyhow::Result<Outcome> {
@@ -191,12 +203,41 @@ fn refuse(arguments: &Arguments) -> anyhow::Result<()> {
 }
 
 fn sweep(arguments: &Arguments, question: &Question, policy: &str, machine: &str) -> anyhow::Result<Outcome> {
-    let done = question.sweep(policy, machine)?;
-    print_notes(&done.notes);
-    if let Some(file) = &arguments.svg {
-        output::write_file(file, &done.svg(), arguments.force)?;
+    if compare::is_sized(policy) {
+        let done = question.sizes(policy, machine, arguments.may_lose.unwrap_or(MAY_LOSE))?;
+        let json = arguments.json;
+        return shown(
+            arguments,
+            &done.notes,
+            || done.svg(),
+            || if json { done.json() } else { Ok(done.text()) },
+        );
     }
-    output::print(&if arguments.json { done.json()? } else { done.text() })?;
+    if arguments.may_lose.is_some() {
+        bail!("--may-lose is about the size of fast memory: --sweep hot:NODES");
+    }
+    let done = question.sweep(policy, machine)?;
+    let json = arguments.json;
+    shown(
+        arguments,
+        &done.notes,
+        || done.svg(),
+        || if json { done.json() } else { Ok(done.text()) },
+    )
+}
+
+/// Prints a sweep's result, and draws it where asked.
+fn shown(
+    arguments: &Arguments,
+    notes: &[String],
+    svg: impl Fn() -> String,
+    text: impl Fn() -> anyhow::Result<String>,
+) -> anyhow::Result<Outcome> {
+    print_notes(notes);
+    if let Some(file) = &arguments.svg {
+        output::write_file(file, &svg(), arguments.force)?;
+    }
+    output::print(&text()?)?;
     Ok(Outcome::Done)
 }
 
@@ -230,6 +271,19 @@ impl Arguments {
             moves: self.moves,
         }
     }
+}
+
+/// `5%` or `0.05`, from 0 to 10 times the time.
+fn loss(text: &str) -> Result<f64, String> {
+    let (number, unit) = text
+        .strip_suffix('%')
+        .map_or((text, 1.0), |n| (n.trim_end(), 100.0));
+    let share = number
+        .parse::<f64>()
+        .ok()
+        .map(|n| n / unit)
+        .filter(|s| (0.0..=10.0).contains(s));
+    share.ok_or_else(|| "a share of the time such as 5% or 0.05".into())
 }
 
 fn traffic(text: &str) -> Result<Traffic, String> {

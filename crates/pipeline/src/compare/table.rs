@@ -31,6 +31,33 @@ pub fn write(machine: &Machine, simulation: &Simulation, node_choices: &str) -> 
     out + &notes(machine, simulation)
 }
 
+/// A line a machine, in the order given: the time of its baseline, and of its best policy.
+pub fn overview<'a>(all: impl Iterator<Item = (&'a str, &'a Simulation)>) -> String {
+    let header = [
+        "machine",
+        "baseline",
+        "seconds",
+        "best policy",
+        "seconds",
+        "(range)",
+    ]
+    .map(str::to_owned);
+    let row = |(machine, simulation): (&str, &Simulation)| {
+        let (baseline, ranked) = (simulation.baseline(), simulation.ranked());
+        let best = ranked.first().map_or(baseline, |best| *best);
+        vec![
+            machine.to_owned(),
+            baseline.policy.clone(),
+            significant(baseline.seconds.typical),
+            best.policy.clone(),
+            significant(best.seconds.typical),
+            span(best.seconds),
+        ]
+    };
+    let table = table("llrlrr", std::iter::once(header.into()).chain(all.map(row)));
+    format!("{table}\nEstimates; a difference that is smaller than the ranges decides nothing: measure.\n")
+}
+
 /// The cells of a line.
 pub type Row = Vec<String>;
 
