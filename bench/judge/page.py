@@ -4,7 +4,7 @@ import json
 
 from tables import markdown as table
 
-from judge import inputs, verdict
+from judge import inputs, pooled, verdict
 from judge.criteria import CRITERIA
 from judge.verdict import FAILS, FLIPS, HOLDS, OTHER, UNABLE, UNTESTED, shown
 
@@ -21,12 +21,14 @@ recorded one and the CHANGELOG does not say so.
 How a row is judged:
 
 - **Figures** are medians over the repeats (recordings), with least and most in brackets.
-- ***holds***: the criterion holds for the median and for four of five repeats. ***undecided***: for the median, but not for four of five;
-  or a part of the criterion cannot be judged, and the rest holds: the row says what ("judged in part"); ranges and tests are of the rest.
-  ***does not hold***: not for the median. ***cannot fail***: it holds, but a policy that does nothing, or the rival in the policy's
-  place, passes as well, so the row counts for nothing. The rival is what the row compares with; that other policies of the paper
-  pass too is [listed](#what-stood-in-for-the-policies), and turns no verdict. ***untested***: not possible on the machines that
-  we have, or not yet done; the row says which.
+- ***holds***: the criterion holds for the median and for four of five repeats. ***undecided***: The median meets it, but fewer than four
+  of five recordings do. Or a part cannot be judged (said in the row). ***does not hold***: not for the median. ***cannot fail***: it
+  holds, but a policy that does nothing, or the rival in the policy's place, passes as well, so the row counts for nothing. The rival
+  is what the row compares with; that other policies of the paper pass too is [listed](#what-stood-in-for-the-policies), and turns no
+  verdict. ***untested***: not possible on the machines that we have, or not yet done; the row says which.
+- Of a row that is judged in part, ranges and tests are of what can be judged.
+- **Several runs**: a row that was recorded again with nothing changed that it depends on is judged over the recordings of all these
+  runs (`bench/verdicts/pooled.csv`), and says so.
 - **Nightly** is the verdict of a smaller run, whose verdict files are in `bench/verdicts/fast`.
 - **Range**: what a paper leaves open (and what our model assumes) is run over its plausible range. The column has the share of
   the values for which the finding holds, as a verdict does: for the median and for four of five repeats. Where nothing is left open,
@@ -41,9 +43,9 @@ How a row is judged:
 
 
 def read(size):
-    """The recorded verdicts by identifier, in the criteria's order."""
-    files = {i: verdict.RECORDED / size / f"{i}.json" for i in CRITERIA}
-    return {i: verdict.read(file) for i, file in files.items() if file.exists()}
+    """The recorded verdicts by identifier, in the criteria's order; of a row with several runs over all of them."""
+    found = {i: pooled.recorded(size, i) for i in CRITERIA}
+    return {i: one for i, one in found.items() if one}
 
 
 def counts(verdicts):
@@ -80,7 +82,8 @@ def ranges(one):
 
 
 def stands(one):
-    """Whether the criterion holds at the row's own setting, of what can be judged."""
+    """Whether the criterion holds at the row's own setting, of what can be judged, in the run that the ranges are of."""
+    one = one.newest if isinstance(one, pooled.Pooled) else one
     return one.verdict in (HOLDS, UNABLE) or (one.verdict == FLIPS and bool(one.part))
 
 

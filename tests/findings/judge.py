@@ -16,7 +16,7 @@ sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "bench")]
 import checked  # noqa: E402
 import readme  # noqa: E402
 import tables  # noqa: E402
-from judge import CRITERIA, Check, cores, inputs, judge, ledger, page, untested, verdict  # noqa: E402
+from judge import CRITERIA, Check, cores, inputs, judge, ledger, page, pooled, untested, verdict  # noqa: E402
 from judge.check import IN_PART, Range, Test  # noqa: E402
 from judge.verdict import DEAD, RIVAL  # noqa: E402
 
@@ -217,6 +217,54 @@ def changes():
             check((root / "recorded/outside.json").exists() == taken, f"whether points from outside of tree '{commit}' are recorded")
 
 
+def pooling():
+    """Rows of several runs, on a tree of their own; after `changes`, which points the judge elsewhere."""
+    def run(held, repeats=5):
+        return pooled.Run("D10", "fast", held, repeats, "0123456789ab", "this is a test")
+
+    verdict.ROOT = ROOT
+    four, three, none = made(data(1.1, 1.1, 1.1, 1.1, 1.0)), made(data(1.1, 1.1, 1.1, 1.0, 1.0)), made(data(1.0, 1.0, 1.0, 1.0, 1.1))
+    check(pooled.of(four, []) == four, "a row of one run stays as it is")
+    over = pooled.of(four, [run(3)])
+    check((over.verdict, over.held, over.repeats, over.runs) == (verdict.FLIPS, 7, 10, 2), "three and four of five are undecided together")
+    said = "Held in 7 of 10 recordings of two runs between which nothing changed that it depends on (3 of 5, 4 of 5)."
+    check(over.reason.startswith(said) and over.reason.endswith("Not known."), "and the row says so")
+    check(pooled.of(three, [run(5)]).verdict == verdict.HOLDS, "five and three of five hold")
+    check(pooled.of(none, [run(5), run(4)]).verdict == verdict.FLIPS, "a run whose median fails beside two that hold is undecided")
+    check(pooled.of(none, [run(3)]).verdict == verdict.FAILS, "where most recordings fail, too, it does not hold")
+    part = made(data(1.1, 1.1, 1.1, 1.1, 1.1), row(part="half of it"))
+    check(pooled.of(part, [run(5)]).verdict == verdict.FLIPS, "a row of which a part is judged stays undecided")
+    passing = made(data(1.1, 1.1, 1.1, 1.1, 1.1), row(rivals={"one that is as fast": lambda d: d}))
+    check(pooled.of(passing, [run(1)]).verdict == verdict.UNABLE, "one that cannot fail stays so")
+    check(pooled.of(untested("D10", "one node", size="fast"), [run(3)]).verdict == verdict.UNTESTED, "and one that was not tested")
+    assumed = [Range("window", "2 to 8", {"2": data(1.1, 1.1, 1.1, 1.1, 1.0), "8": data(1.0)})]
+    over = pooled.of(made(data(1.1, 1.1, 1.1, 1.1, 1.0), ranges=assumed), [run(3)])
+    check(page.ranges(over).startswith("50 %"), "its range is the newest run's")
+    with tempfile.TemporaryDirectory() as folder:
+        root = pathlib.Path(folder)
+        verdict.RECORDED, ledger.FRESH, verdict.ROOT, page.PAGE = root / "recorded", root / "fresh", root, root / "page.md"
+        (root / "CHANGELOG.md").write_text("# Changelog\n\n## next\n\nnothing about it\n\n## 0.1\n")
+        four.write(root / "recorded/fast")
+        check(ledger.recorded("fast", "D10") == verdict.HOLDS, "without a list a row is its newest run's")
+        pooled.keep([run(3)])
+        check(pooled.read() == [run(3)] and not pooled.earlier("full", "D10"), "a listed run is of one size")
+        check(page.read("fast")["D10"].verdict == ledger.recorded("fast", "D10") == verdict.FLIPS, "page and ledger count all runs")
+        check(page.counts(page.read("fast"))[verdict.FLIPS] == 1, "so do the counts at the page's head")
+        change = ("D10", verdict.HOLDS, verdict.FLIPS)
+        check(ledger.by_pooling("fast") == [change] and not ledger.said("fast", *change), "what a list turns needs an entry, too")
+        ledger.note([change], "fast", verdict.RECORDED)
+        check(not ledger.by_pooling("fast"), "and is noted once")
+        four.write(root / "fresh/fast")
+        check(not ledger.changed("fast"), "the same recordings judged again are no further run")
+        ledger.record("fast", set())
+        check(pooled.read() == [run(3)], "and are not listed")
+        made(data(1.2, 1.2, 1.2, 1.2, 1.2)).write(root / "fresh/fast")
+        check(ledger.fresh("fast", "D10") == verdict.HOLDS, "a further run counts with all before: twelve of fifteen")
+        ledger.record("fast", set())
+        one = page.read("fast")["D10"]
+        check((one.held, one.repeats, one.runs, len(pooled.read())) == (12, 15, 3, 2), "the run whose place it takes is listed then")
+
+
 def kept():
     """The points for the next version meet what a program can check of the rule that is written beside them."""
     with open(ROOT / "bench/outside/kept.csv", encoding="utf-8", newline="") as file:
@@ -257,4 +305,5 @@ if __name__ == "__main__":
     documents()
     readme.compare(check)
     changes()
+    pooling()
     check.end()
