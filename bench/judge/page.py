@@ -6,7 +6,7 @@ from tables import markdown as table
 
 from judge import inputs, pooled, verdict
 from judge.criteria import CRITERIA
-from judge.verdict import FAILS, FLIPS, HOLDS, OTHER, UNABLE, UNTESTED, shown
+from judge.verdict import FAILS, FLIPS, HOLDS, OTHER, UNABLE, UNTESTED, told
 
 PAGE = verdict.ROOT / "docs/findings.md"
 WORDS = (HOLDS, FLIPS, FAILS, UNABLE, UNTESTED)
@@ -67,10 +67,6 @@ def summary_line(size):
     return f"{size}: " + ", ".join(f"{n} {word}" for word, n in found.items() if n)
 
 
-def figures(one):
-    return ", ".join(shown(name, figure, one.unit) for name, figure in one.figures.items())
-
-
 def ranges(one):
     if not one.ranges:
         return "nothing is left open" if one.closed else "–"
@@ -96,7 +92,7 @@ def row(identifier, one, nightly):
     head = [f'<a id="{identifier}"></a>{identifier}', criterion.claim, criterion.holds]
     if one is None:
         return [*head, "", "", f"**{UNTESTED}**", ""]
-    return [*head, figures(one), ranges(one), in_words(one), nightly and (nightly.verdict if nightly.verdict != one.verdict else "same")]
+    return [*head, told(one), ranges(one), in_words(one), nightly and (nightly.verdict if nightly.verdict != one.verdict else "same")]
 
 
 def notes(verdicts):
@@ -134,12 +130,29 @@ def outcome(stand_in, one):
 
 
 def ranges_table(verdicts):
-    rows = []
+    """A quantity that several rows have stands once, with where each of them holds; values that differ by row stand with the rows."""
+    found = {}
     for i, one in verdicts.items():
-        rows += [[i, r.name, r.source, r.repeats or "–", ", ".join(f"{value}: {'yes' if held else 'no'}" for value, held in r.held.items())]
-                 for r in one.ranges]
-        rows += [[i, "nothing", one.closed, "–", "–"]] if one.closed and not one.ranges else []
-    return table(["row", "quantity", "range from", "recordings", "holds at"], rows) if rows else ""
+        for r in one.ranges:
+            by_values = found.setdefault((r.name, r.source, r.repeats or "–"), {})
+            by_values.setdefault(", ".join(r.held), []).append((i, r.held))
+        if one.closed and not one.ranges:
+            found.setdefault(("nothing", one.closed, "–"), {}).setdefault("–", []).append((i, None))
+    rows = []
+    for (name, source, count), by_values in found.items():
+        alike = len(by_values) == 1
+        at = "; ".join(where(each) if alike else f"[{values}] {where(each)}" for values, each in by_values.items())
+        rows.append([name, source, next(iter(by_values)) if alike else "by row, in brackets", at, count])
+    return table(["quantity", "range from", "values", "rows, and where they hold", "recordings"], rows) if rows else ""
+
+
+def where(each):
+    """`each`: (row, by value whether it holds); rows that hold at the same values are named together."""
+    by_values = {}
+    for identifier, held in each:
+        at = "" if held is None else ": " + (", ".join(v for v, so in held.items() if so) if any(held.values()) else "nowhere")
+        by_values.setdefault(": everywhere" if held and all(held.values()) else at, []).append(identifier)
+    return "; ".join(f"{', '.join(rows)}{at}" for at, rows in by_values.items())
 
 
 STAND_INS = """

@@ -56,14 +56,16 @@ def words():
     assumed = [Range("window", "2 to 8", {"2": data(1.1), "8": data(1.0)})]
     check(made(data(1.0), ranges=assumed).reason == "Not known. By the ranges it holds at window 2.", "and where it would hold is said")
     known = made(data(1.0), tests=[Test("without the cause", data(1.1, 1.1, 1.1, 1.1, 1.1))])
-    said = "Tested without the cause (5 recordings): gain 1.10; the row holds then."
+    said = "Tested without the cause (5 recordings): gain: 1.10. The row holds then."
     check(known.reason == said, "a reason is known where the row holds without it, in five recordings")
     other = made(data(1.0), tests=[Test("with another program", data(1.1, 1.1, 1.1, 1.1, 1.1), instead=True)])
     check(other.reason.startswith("Not known. Tested with another program"), "but not where something else is judged in its place")
+    but = "The row holds then, but this judges something else than the row does, and so is no reason."
+    check(other.reason.endswith(but), "and says so")
     few = made(data(1.0), tests=[Test("without the cause", data(1.1))]).reason
     check(few.startswith("Not known: ") and "(one recording)" in few, "of one recording a reason is not known")
     still = made(data(1.0), tests=[Test("without that", data(1.01))]).reason
-    check(still == "Not known. Tested without that (one recording): gain 1.01; the row does not hold then.", "and not where it does not")
+    check(still == "Not known. Tested without that (one recording): gain: 1.01. The row does not hold then.", "and not where it does not")
     check(not made(data(1.1), tests=[Test("without the cause", data(1.1))]).tests, "nothing is tested of a row that holds")
     wins = row(rivals={"one that wins": lambda _: {"gain": 2.0}})
     check(made(data(1.0), wins).verdict == verdict.FAILS, "one that fails is able to")
@@ -79,6 +81,31 @@ def words():
     part = [made(data(gain), row(part="half of it")) for gain in (1.1, 1.0)]
     check([one.verdict for one in part] == [verdict.FLIPS, verdict.FAILS], "a row of which a part is judged can fail, not hold")
     check(part[0].reason == IN_PART, "and says that the part holds")
+
+
+def figures():
+    """As pages show them."""
+    def two(d):
+        return {"over 4 threads": d["gain"], "cases": 5}
+    one = made(data(1.1, 1.2, 1.1), Check("D10", two, lambda _: True, dead={"x": lambda d: d}, rivals={"y": lambda d: d}, closed="a test",
+                                          unit=" %", units={"cases": ""}))
+    check(verdict.told(one) == "over 4 threads: 1.10 % [1.10–1.20]; cases: 5", "names are set off from values, each with its own unit")
+    said = made(data(1.0), row(words=lambda f: f"{verdict.spread(f['gain'])} times as fast"), tests=[Test("without", data(1.1))])
+    check(verdict.told(said) == "1 times as fast", "a row may say its figures in words")
+    check("(one recording): 1.10 times as fast. The row" in said.reason, "and so do its tests")
+
+
+def ranged():
+    """The table of ranges."""
+    def over(identifier, name, at_2, at_8):
+        one = made(data(1.1), ranges=[Range(name, "2 to 8", {"2": data(at_2), "8": data(at_8)})])
+        return {identifier: replace(one, id=identifier)}
+    rows = over("A1", "window", 1.1, 1.0) | over("A2", "window", 1.0, 1.0) | over("A3", "window", 1.1, 1.0) | over("A4", "rest", 1.1, 1.1)
+    rows["A6"] = replace(made(data(1.1), ranges=[Range("rest", "2 to 8", {"4": data(1.0)})]), id="A6")
+    lines = page.ranges_table(rows | {"A5": made(data(1.1))}).splitlines()[2:]
+    check(lines == ["| window | 2 to 8 | 2, 8 | A1, A3: 2; A2: nowhere | 1 |",
+                    "| rest | 2 to 8 | by row, in brackets | [2, 8] A4: everywhere; [4] A6: nowhere | 1 |",
+                    "| nothing | this is a test | – | A5 | – |"], "a quantity stands once, with the rows that have it")
 
 
 def refused(**what):
@@ -295,6 +322,8 @@ def documents():
 
 if __name__ == "__main__":
     words()
+    figures()
+    ranged()
     stand_ins()
     rows()
     clocks()
