@@ -118,8 +118,8 @@ class Reasons:
         kept = [f"`{n}` ({moved(n, 'later_moves'):.0f} %; {left(n)} if the last slice is left out)" for n in most]
         count = "no program" if not most else "one program" if len(most) == 1 else f"{len(most)} programs"
         where = ": ".join(filter(None, (count, ", ".join(kept))))
-        return (f"From the second iteration on, more than {100 - LOW} % of pages move in {where}. As the row counts moves, a page that leaves "
-                "the place of its first touch moves.")
+        return (f"From the second iteration on, more than {100 - LOW} % of pages move in {where}. As the row counts moves, a page that "
+                "leaves the place of its first touch moves.")
 
     def losing(self):
         """Programs that mixed makes slower, as they are and initialised by one thread."""
