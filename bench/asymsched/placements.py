@@ -11,6 +11,7 @@ from built import built
 from judge import Check
 from judge.check import Range
 from judge.verdict import DEAD, RIVAL
+from reasons import by_value
 from recordings import FOLDER, ROOT
 from row import Row
 from table1 import BANDWIDTHS, TABLE
@@ -71,8 +72,10 @@ def widths(data):
 
 def judged():
     data = five_nodes(MACHINE)
+    left_open = widths(data)
     bad = sum(worse * 1.02 >= best for best, _, worse in data)
-    return [Row(S12, [data], [widths(data)], "By bandwidth between all five nodes (P_wbw), the paper's own measure. Wirings differ in "
+    return [Row(S12, [data], [left_open], "By bandwidth between all five nodes (P_wbw), the paper's own measure. Wirings differ in "
              "the routes of two hops that Table 1 and section 1 leave open; which nodes have links is machine-a's, and so are their "
              "widths, but for the range. SPECjbb has no counterpart here.",
-                f"Table 2's other set is among the best in {bad} of the {len(data)} wirings.")]
+                f"Table 2's other set is among the best in {bad} of the {len(data):,} wirings. "
+                + by_value([left_open], "Share of wirings, %", lambda one: s12(one)["share of wirings"]))]

@@ -68,11 +68,11 @@ def ictm_opteron(data):
 
 
 def i3_words(f):
+    def time(percent):
+        return f"{number(abs(percent))} % {'less' if percent < 0 else 'more'}"
     last, over = f[LAST], "; ".join(f"{name}: {spread(figure, ' %')}" for name, figure in f.items() if name != LAST)
-    low, high = sorted(map(abs, (last.least, last.most)))
-    between = f" [{number(low)}–{number(high)}]" if low != high and last.least * last.most > 0 else ""
-    took = f"{number(abs(last.median))} %{between} {'less' if last.median < 0 else 'more'}"
-    return f"cyclic is faster {over}; faster of bind_all and bind_block against the slowest other: takes {took} time (must take more)"
+    return (f"{over}; faster of bind_all and bind_block against the slowest other: takes {time(last.median)} time [{time(last.least)} to "
+            f"{time(last.most)}] (must take more)")
 
 
 def i3(f):
