@@ -29,7 +29,8 @@ How a row is judged:
 - Of a row that is judged in part, ranges and tests are of what can be judged.
 - **Several runs**: a row that was recorded again with nothing changed that it depends on is judged over the recordings of all these
   runs (`bench/verdicts/pooled.csv`), and says so.
-- **Nightly** is the verdict of a smaller run, whose verdict files are in `bench/verdicts/fast`.
+- **Nightly** is the verdict of a smaller run, whose verdict files are in `bench/verdicts/fast`. Of Diener et al.'s programs `is` and
+  `kmedian` then fit into the model's caches ([sizes](reproduce-diener.md)).
 - **Range**: what a paper leaves open (and what our model assumes) is run over its plausible range. The column has the share of
   the values for which the finding holds, as a verdict does: for the median and for four of five repeats. Where nothing is left open,
   [the last table](#what-the-papers-leave-open) says why.
