@@ -4,6 +4,7 @@ import csv
 import html
 
 from judge import CRITERIA, page
+from judge.verdict import told
 
 STYLE = """body{font:15px/1.5 system-ui,sans-serif;max-width:62rem;margin:2rem auto;padding:0 1rem;color:#222}
 img{width:100%}table{border-collapse:collapse;margin:1rem 0;font-size:13px}
@@ -30,7 +31,7 @@ def verdicts(found):
     rows = []
     for one in found:
         why = " ".join(filter(None, (one.part and f"Judged in part: {one.part}", one.reason)))
-        cells = (CRITERIA[one.id].claim, CRITERIA[one.id].holds, page.figures(one), page.ranges(one), one.differs, why)
+        cells = (CRITERIA[one.id].claim, CRITERIA[one.id].holds, told(one), page.ranges(one), one.differs, why)
         rows.append(f'<tr><td>{one.id}</td><td class="{"yes" if one.verdict == "holds" else "no"}">{escape(one.verdict)}</td>'
                     + "".join(f'<td class="text">{escape(c)}</td>' for c in cells) + "</tr>")
     heads = "".join(f"<th>{h}</th>" for h in ("", "", "the paper's finding", "holds if", "here", "range", "differs", "reason"))

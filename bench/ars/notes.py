@@ -105,8 +105,8 @@ class Reasons:
         """Out-W to Out-U by window, which has what Out-W is besides Out-U: with none it is the same."""
         def each(data):
             return ", ".join(f"{p} {self.middle(lambda d, p=p: over(d, p, 'out-w', 'out-u'), data):.2f}" for p in PROGRAMS)
-        found = "; ".join(f"{value}: {each(self.with_('window', value))}" for value in varied("window"))
-        return f"With a window of 0, so without neighbours, Out-W is Out-U. By window Out-W is as fast as Out-U times {found}."
+        found = "; ".join(f"of {value} pages: {each(self.with_('window', value))}" for value in varied("window"))
+        return f"With a window of 0, so without neighbours, Out-W is Out-U. Speed of Out-W over Out-U. Window {found}."
 
     def slow(self):
         return f"Not faster: {', '.join(f'{name} {gain:.2f}' for name, gain in self.slower(self.repeats).items())}."

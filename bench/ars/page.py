@@ -6,8 +6,8 @@ import plots
 from choices import CHOSEN, MACHINE, RATIOS
 from findings import CHECKS, at, speedup
 from judge import CRITERIA
-from judge.page import figures as shown
 from judge.page import ranges as shares
+from judge.verdict import told as shown
 from programs import ALGORITHMS, COUNTS, OTHERS, PROGRAMS, START, STATIC, table1
 from recordings import FOLDER
 

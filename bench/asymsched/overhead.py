@@ -99,6 +99,7 @@ def all_moved(data):
 S10 = Check("S10", lambda data: data,
             lambda f: f["moving"] <= 3 and f["deciding, live"] < 0.5 and f["memory, live (MB)"] < 2,
             {"memory that never moves": lambda data: {**data, "moving": 0.0}}, {"memory moved without a budget": all_moved},
+            units={"moving": " %", "deciding, live": " %"},
             remark="Memory that never moves passes wherever the row holds, by definition: the row claims that costs are small.")
 
 

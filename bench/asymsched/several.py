@@ -65,7 +65,7 @@ def in_place(runs):
 
 
 S8 = Check("S8", s8, lambda f: f["close or better"] >= 100 * QUARTERS, {UNMOVED: in_place("still")},
-           {"migration of memory alone: threads that never move": in_place("pages")}, unit=" %")
+           {"migration of memory alone: threads that never move": in_place("pages")}, unit=" %", units={"cases": ""})
 S9 = Check("S9", lambda data: data, lambda f: min(f.values()) >= 67,
            {"a search that computes all": lambda data: dict.fromkeys(data, 0.0)}, unit=" %",
            lacks={RIVAL: "The rival is a search that computes all placements, which is also the one that does nothing."},

@@ -6,7 +6,7 @@ from statistics import fmean
 
 from judge import Check
 from judge.check import BETTER
-from judge.verdict import DEAD, RIVAL
+from judge.verdict import DEAD, RIVAL, spread
 from programs import CHANGING, STATIC
 from study import MACHINES, POLICIES, RIVALS, THRESHOLDS
 
@@ -178,6 +178,12 @@ def falls(data):
     return found | {"largest rise": max(0.0, *rises)}
 
 
+def d2_words(f):
+    each = (f"{label}: {spread(f[f'programs, {label}'], ' %')} of programs fall by at most 15 points, the most by "
+            f"{spread(f[f'largest fall, {label}'])}" for label in ("2 MiB", "64 nodes"))
+    return f"{'; '.join(each)}; the largest rise: {spread(f['largest rise'])}"
+
+
 def d2(f):
     return f["programs, 2 MiB"] >= 75 and f["programs, 64 nodes"] >= 75 and f["largest rise"] <= 1
 
@@ -232,7 +238,7 @@ def d10(f):
 
 
 def worst_of_mixed(data):
-    each = {f"worst, {m.title}": 100 * min(ratios(data, m.title, "mixed")) for m in MACHINES}
+    each = {f"worst, {m.title}": min(ratios(data, m.title, "mixed")) for m in MACHINES}
     return {"worst": min(each.values()), **each}
 
 
@@ -259,11 +265,11 @@ CHECKS = [
           inputs={"programs whose threads share every page evenly": changed(uniform),
                   "programs whose threads share no page": changed(private)}, unit=" %", lacks=PROGRAMS_ALONE),
     Check("D2", falls, d2, inputs={"programs that share every page evenly once pages are large or nodes many":
-                                   changed(uniform_unless_base)}, lacks=PROGRAMS_ALONE),
+                                   changed(uniform_unless_base)}, lacks=PROGRAMS_ALONE, words=d2_words),
     Check("D3", table, d3, EVEN, balance_in_place("mixed"), unit=" %"),
     Check("D4", against_first_touch, lambda f: f["difference"] >= 10 and f["programs where it is lower"] <= 25,
           {"first-touch in locality's place": balanced_as("locality", "first-touch")}, others=balance_in_place("locality"),
-          lacks=FIRST_TOUCH),
+          lacks=FIRST_TOUCH, unit=" %", units={"difference": " points"}),
     Check("D5", lambda d: {p: balance(d, "accesses", p) for p in POLICIES if p != "random"}, d5,
           EVEN, balance_in_place("mixed"), unit=" %"),
     Check("D6", moves, d6, inputs={"programs whose pages change owner in each slice": changed(another_owner_each_slice)}, unit=" %",
@@ -273,12 +279,12 @@ CHECKS = [
     Check("D9", lambda d: gains(d, "Opteron"), d9, NOTHING | dead("mixed"), in_place("mixed"), unit=" %"),
     Check("D10", of_mixed, d10, dead("mixed"), inputs={"the Xeon in the Opteron's place": changed(as_the_xeon)},
           others=in_place("mixed"), unit=" %", lacks={RIVAL: "Machines are compared, not policies: a rival of the Opteron stands in."}),
-    Check("D11", worst_of_mixed, lambda f: f["worst"] >= 99, dead("mixed"), others=in_place("mixed"), unit=" %",
+    Check("D11", worst_of_mixed, lambda f: f["worst"] >= 0.99, dead("mixed"), others=in_place("mixed"),
           lacks=FIRST_TOUCH, remark=DEFINED),
     Check("D12", losers, lambda f: f["Xeon"] >= 1 and f["Opteron"] >= 1, dead("locality"), others=in_place("locality"),
           lacks=FIRST_TOUCH),
     Check("D13", by_threshold, d13, NOTHING, {f"{p} in mixed's place": any_threshold(p) for p in RIVALS},
           {"locality at 0.8 and interleave at 0.95 in mixed's place": changed(ends_apart)}, " %", remark=NO_THRESHOLD),
-    Check("D14", lambda d: {m.title: 100 * min(ratios(d, m.title, "random")) for m in MACHINES}, lambda f: f["Xeon"] < 90,
-          dead("random"), others=in_place("random"), unit=" %", lacks=FIRST_TOUCH),
+    Check("D14", lambda d: {m.title: min(ratios(d, m.title, "random")) for m in MACHINES}, lambda f: f["Xeon"] < 0.9,
+          dead("random"), others=in_place("random"), lacks=FIRST_TOUCH),
 ]

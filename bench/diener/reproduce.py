@@ -70,22 +70,27 @@ def study(size, reuse):
 
 
 def trials(size, each, reuse):
-    """One recording each of what the reasons are tested with (reasons.py): by trial the programs. So few make no reason known."""
-    found = {"one thread": {program: trial(program, size, "one-thread", each[program], reuse) for program in NAS}}
+    """What the reasons are tested with (reasons.py), by trial: of each program as many recordings as there are repeats at full size,
+    one at the nightly size, which makes no reason known."""
+    numbers = range(REPEATS if size == "full" else 1)
+    found = {"one thread": {program: one_thread(program, size, numbers, each[program], reuse) for program in NAS}}
     if size == "fast":
         found["full size"] = {program: larger(program, reuse) for program in NAS}
     return found
 
 
-def trial(program, size, name, iteration, reuse):
-    """All figures of a program whose arrays one thread initialises."""
-    start = time.monotonic()
-    profile = record(program, size, name, plain=True, iteration=iteration, reuse=reuse, parallel=False)
-    found = behaviour(profile, iteration.accesses, PROGRAMS[program].settings[size].iterations)
-    known = manifest(profile)["plain_cpu_ns"]
-    found["scenarios"] = {m.title: at_factor(profile, m, known, cores.factor(m.name)) for m in MACHINES}
-    say(f"{program}, initialised by one thread: {time.monotonic() - start:.0f} s")
-    return found
+def one_thread(program, size, numbers, iteration, reuse):
+    """All figures of each recording of a program whose arrays one thread initialises; the first one knows the plain build's time."""
+    each, known = [], None
+    for number in numbers:
+        start = time.monotonic()
+        profile = record(program, size, f"one-thread-{number}", plain=number == 0, iteration=iteration, reuse=reuse, parallel=False)
+        known = known or manifest(profile)["plain_cpu_ns"]
+        found = behaviour(profile, iteration.accesses, PROGRAMS[program].settings[size].iterations)
+        found["scenarios"] = {m.title: at_factor(profile, m, known, cores.factor(m.name)) for m in MACHINES}
+        say(f"{program} {number + 1}, initialised by one thread: {time.monotonic() - start:.0f} s")
+        each.append(found)
+    return each
 
 
 def larger(program, reuse):
@@ -108,7 +113,7 @@ def by_repeat(found):
 
 def with_speedups(tried):
     """The trials likewise, where they have times."""
-    return {name: {p: with_typical(one) if "scenarios" in one else one for p, one in programs.items()} for name, programs in tried.items()}
+    return {**tried, "one thread": {program: [with_typical(one) for one in each] for program, each in tried["one thread"].items()}}
 
 
 def by_factor(repeats):

@@ -43,6 +43,9 @@ class Check:
     that pass by definition. `others` are further policies of the paper: where they pass, what the row says is not of this policy
     alone, which is shown and turns no verdict.
 
+    `unit` is of all figures, `units` by name of those that have another one. `words(figures)` makes a sentence of the figures, each a
+    `Figure` by name, where their names and values alone would not be understood.
+
     `closed`: why the paper leaves nothing open that the row depends on; else it has ranges. `part`: what of the criterion
     cannot be judged. Such a row can fail, but not hold: the best that is said of it is that it is undecided."""
 
@@ -53,6 +56,8 @@ class Check:
     rivals: dict = field(default_factory=dict)
     inputs: dict = field(default_factory=dict)
     unit: str = ""
+    units: dict = field(default_factory=dict)
+    words: Callable = None
     lacks: dict = field(default_factory=dict)
     remark: str = ""
     closed: str = ""
@@ -102,7 +107,8 @@ def judge(check, repeats, *, size, basis, ranges=(), differs="", reason="", test
     ranges = [Assumed(r.name, r.source, held_by_value(check, r), min(map(len, r.data.values()))) for r in ranges]
     tested = [outcome(check, test) for test in tests] if verdict in (FAILS, FLIPS) else []
     return Verdict(
-        id=check.id, verdict=verdict, size=size, basis=basis, unit=check.unit, figures=spread(each), repeats=len(each),
+        id=check.id, verdict=verdict, size=size, basis=basis, unit=check.unit, units=check.units, figures=spread(each),
+        words=in_words(check, spread(each)), repeats=len(each),
         each=each, held=held, stand_ins=stand_ins, lacks=check.lacks, remark=check.remark, ranges=ranges, closed=check.closed,
         part=check.part, tests=tested, differs=differs, commit=commit(), host_ghz=cores.host_ghz(),
         reason=IN_PART if verdict == FLIPS and often(held, len(each)) else said(verdict, reason, ranges, tested, check.part))
@@ -156,7 +162,11 @@ def outcome(check, test):
     found = spread(each)
     names = [name for name in found if not test.shown or name in test.shown]
     return Tested(test.what, {name: found[name] for name in names}, holds(check, each), len(each), check.unit,
-                  bool(check.part), test.instead)
+                  bool(check.part), test.instead, check.units, "" if test.shown else in_words(check, found))
+
+
+def in_words(check, figures):
+    return check.words(figures) if check.words else ""
 
 
 def held_by_value(check, assumed):

@@ -28,8 +28,8 @@ import re
 CORE_2006 = 1019  # SPECint2000 per GHz: 3,057 at 3 GHz
 # Work a cycle of today's cores over the Core of 2006, at most. No document with a date was found for it: assumed, and wide.
 NEWER = 3.0
-SOURCE = (f"clock × SPECint2000 per GHz (bench/judge/cores.csv has the documents); up to {NEWER:g} times that, as the host's core is "
-          "newer, and further where a core's figures are not its own or have no source")
+SOURCE = (f"Middle: the ratio by clock and SPECint2000 (bench/judge/cores.csv). From 1 (as fast as the host) to {NEWER:g} times the "
+          "middle, more where a figure has no source")
 
 
 # A run has one clock for all its papers: bench/reproduce reads it once.

@@ -1,9 +1,10 @@
-"""Verdicts of this run against the recorded ones: `python -m judge.ledger SIZE [PAPER] [--check | --begin]`.
+"""Verdicts of this run against the recorded ones: `python -m judge.ledger SIZE [PAPER] [--check | --begin | --pool]`.
 
 A reproduction leaves its verdicts in build/reproduce/SIZE. Here they replace the recorded ones in bench/verdicts/SIZE, all or those of
 one paper, unless a verdict changed of which CHANGELOG says nothing: that is exit status 1, and the recorded one stays. Verdicts of a
 tree with changes that are not committed are not recorded at all. `--check` compares and records nothing; `--begin` forgets what the
-paper's last run left, so that a row that is missing is seen.
+paper's last run left, so that a row that is missing is seen. Verdicts of rows in bench/verdicts/pooled.csv are over all runs that are
+listed there (pooled.py); `--pool` notes the changes that follow from its lines alone and writes the page.
 
 CHANGELOG's part on the version that is not yet released says a change as `D10 (full): holds → does not hold`, or `(nightly)`. Each
 such entry is for one change: bench/verdicts/changes.csv has those that were recorded, and the next one like it needs another entry."""
@@ -13,7 +14,7 @@ import csv
 import json
 import re
 
-from judge import inputs, page, verdict
+from judge import inputs, page, pooled, verdict
 from judge.criteria import CRITERIA
 
 FRESH = verdict.ROOT / "build/reproduce"
@@ -68,13 +69,20 @@ def rows_of(paper=None):
     return [i for i, c in CRITERIA.items() if paper is None or c.paper == inputs.PAPERS.get(paper)]
 
 
-def of(file):
-    return json.loads(file.read_text(encoding="utf-8"))["verdict"] if file.exists() else MISSING
+def recorded(size, identifier):
+    one = pooled.recorded(size, identifier)
+    return one.verdict if one else MISSING
+
+
+def fresh(size, identifier):
+    """This run's verdict, together with the runs that count with it."""
+    file = FRESH / size / f"{identifier}.json"
+    return pooled.with_recorded(verdict.read(file), size).verdict if file.exists() else MISSING
 
 
 def changed(size, rows=tuple(CRITERIA)):
     """(id, recorded verdict, verdict now) of each row whose verdict is another one in this run, or is missing there."""
-    both = [(i, of(verdict.RECORDED / size / f"{i}.json"), of(FRESH / size / f"{i}.json")) for i in rows]
+    both = [(i, recorded(size, i), fresh(size, i)) for i in rows]
     return [(i, old, new) for i, old, new in both if old not in (new, MISSING)]
 
 
@@ -99,18 +107,29 @@ def record(size, kept, rows=tuple(CRITERIA)):
     folder = verdict.RECORDED / size
     folder.mkdir(parents=True, exist_ok=True)
     taken = [i for i in rows if i not in kept and (FRESH / size / f"{i}.json").exists()]
-    note(changed(size, taken), size)
+    note(changed(size, taken), size, FRESH)
+    pooled.keep([run for i in taken for run in pooled.taken(verdict.read(FRESH / size / f"{i}.json"), size)])
     for identifier in taken:
         (folder / f"{identifier}.json").write_bytes((FRESH / size / f"{identifier}.json").read_bytes())
 
 
-def note(new, size):
-    """Appends changes to those that were recorded: their entries in CHANGELOG are used."""
+def note(new, size, where):
+    """Appends changes to those that were recorded: their entries in CHANGELOG are used. `where`: the folder of their verdict files."""
     version, _ = unreleased()
-    each = changes() + [(version, size, *row, judged(FRESH / size / f"{row[0]}.json")) for row in new]
+    each = changes() + [(version, size, *row, judged(where / size / f"{row[0]}.json")) for row in new]
     if new:
         with open(verdict.RECORDED / "changes.csv", "w", encoding="utf-8", newline="") as file:
             csv.writer(file, lineterminator="\n").writerows([HEADS, *each])
+
+
+def by_pooling(size):
+    """(id, verdict before, verdict over all runs) of each listed row whose last noted verdict, or else its newest run's, is another one."""
+    found = []
+    for identifier in dict.fromkeys(run.id for run in pooled.read() if run.size == size):
+        alone = verdict.read(verdict.RECORDED / size / f"{identifier}.json").verdict
+        before = [row[4] for row in changes() if row[1:3] == (size, identifier)] or [alone]
+        found.append((identifier, before[-1], recorded(size, identifier)))
+    return [row for row in found if row[1] != row[2]]
 
 
 def record_images():
@@ -151,12 +170,17 @@ def main():
     parser.add_argument("paper", nargs="?", choices=(*inputs.PAPERS, "outside"))
     parser.add_argument("--check", action="store_true", help="compare, and record nothing")
     parser.add_argument("--begin", action="store_true", help="forget the verdicts of the last run")
+    parser.add_argument("--pool", action="store_true", help="note what pooled.csv turns, and write the page")
     asked = parser.parse_args()
     if asked.begin:
         return begin(asked.size, asked.paper)
     rows = rows_of(asked.paper)
-    silent = [row for row in changed(asked.size, rows) if not said(asked.size, *row)]
-    if not asked.check:
+    found = by_pooling(asked.size) if asked.pool else changed(asked.size, rows)
+    silent = [row for row in found if not said(asked.size, *row)]
+    if asked.pool:
+        note([row for row in found if row not in silent], asked.size, verdict.RECORDED)
+        page.write()
+    elif not asked.check:
         take_over(asked.size, asked.paper, rows, silent)
     for identifier, old, new in silent:
         print(f"{identifier}: {old} as recorded, {new} now; CHANGELOG does not say `{identifier} ({NAMES[asked.size]}): {old} → {new}`")

@@ -4,9 +4,9 @@ import json
 
 from tables import markdown as table
 
-from judge import inputs, verdict
+from judge import inputs, pooled, verdict
 from judge.criteria import CRITERIA
-from judge.verdict import FAILS, FLIPS, HOLDS, OTHER, UNABLE, UNTESTED, shown
+from judge.verdict import FAILS, FLIPS, HOLDS, OTHER, UNABLE, UNTESTED, told
 
 PAGE = verdict.ROOT / "docs/findings.md"
 WORDS = (HOLDS, FLIPS, FAILS, UNABLE, UNTESTED)
@@ -21,13 +21,16 @@ recorded one and the CHANGELOG does not say so.
 How a row is judged:
 
 - **Figures** are medians over the repeats (recordings), with least and most in brackets.
-- ***holds***: the criterion holds for the median and for four of five repeats. ***undecided***: for the median, but not for four of five;
-  or a part of the criterion cannot be judged, and the rest holds: the row says what ("judged in part"); ranges and tests are of the rest.
-  ***does not hold***: not for the median. ***cannot fail***: it holds, but a policy that does nothing, or the rival in the policy's
-  place, passes as well, so the row counts for nothing. The rival is what the row compares with; that other policies of the paper
-  pass too is [listed](#what-stood-in-for-the-policies), and turns no verdict. ***untested***: not possible on the machines that
-  we have, or not yet done; the row says which.
-- **Nightly** is the verdict of a smaller run, whose verdict files are in `bench/verdicts/fast`.
+- ***holds***: the criterion holds for the median and for four of five repeats. ***undecided***: The median meets it, but fewer than four
+  of five recordings do. Or a part cannot be judged (said in the row). ***does not hold***: not for the median. ***cannot fail***: it
+  holds, but a policy that does nothing, or the rival in the policy's place, passes as well, so the row counts for nothing. The rival
+  is what the row compares with; that other policies of the paper pass too is [listed](#what-stood-in-for-the-policies), and turns no
+  verdict. ***untested***: not possible on the machines that we have, or not yet done; the row says which.
+- Of a row that is judged in part, ranges and tests are of what can be judged.
+- **Several runs**: a row that was recorded again with nothing changed that it depends on is judged over the recordings of all these
+  runs (`bench/verdicts/pooled.csv`), and says so.
+- **Nightly** is the verdict of a smaller run, whose verdict files are in `bench/verdicts/fast`. Of Diener et al.'s programs `is` and
+  `kmedian` then fit into the model's caches ([sizes](reproduce-diener.md)).
 - **Range**: what a paper leaves open (and what our model assumes) is run over its plausible range. The column has the share of
   the values for which the finding holds, as a verdict does: for the median and for four of five repeats. Where nothing is left open,
   [the last table](#what-the-papers-leave-open) says why.
@@ -41,9 +44,9 @@ How a row is judged:
 
 
 def read(size):
-    """The recorded verdicts by identifier, in the criteria's order."""
-    files = {i: verdict.RECORDED / size / f"{i}.json" for i in CRITERIA}
-    return {i: verdict.read(file) for i, file in files.items() if file.exists()}
+    """The recorded verdicts by identifier, in the criteria's order; of a row with several runs over all of them."""
+    found = {i: pooled.recorded(size, i) for i in CRITERIA}
+    return {i: one for i, one in found.items() if one}
 
 
 def counts(verdicts):
@@ -65,10 +68,6 @@ def summary_line(size):
     return f"{size}: " + ", ".join(f"{n} {word}" for word, n in found.items() if n)
 
 
-def figures(one):
-    return ", ".join(shown(name, figure, one.unit) for name, figure in one.figures.items())
-
-
 def ranges(one):
     if not one.ranges:
         return "nothing is left open" if one.closed else "–"
@@ -80,7 +79,8 @@ def ranges(one):
 
 
 def stands(one):
-    """Whether the criterion holds at the row's own setting, of what can be judged."""
+    """Whether the criterion holds at the row's own setting, of what can be judged, in the run that the ranges are of."""
+    one = one.newest if isinstance(one, pooled.Pooled) else one
     return one.verdict in (HOLDS, UNABLE) or (one.verdict == FLIPS and bool(one.part))
 
 
@@ -93,7 +93,7 @@ def row(identifier, one, nightly):
     head = [f'<a id="{identifier}"></a>{identifier}', criterion.claim, criterion.holds]
     if one is None:
         return [*head, "", "", f"**{UNTESTED}**", ""]
-    return [*head, figures(one), ranges(one), in_words(one), nightly and (nightly.verdict if nightly.verdict != one.verdict else "same")]
+    return [*head, told(one), ranges(one), in_words(one), nightly and (nightly.verdict if nightly.verdict != one.verdict else "same")]
 
 
 def notes(verdicts):
@@ -131,12 +131,29 @@ def outcome(stand_in, one):
 
 
 def ranges_table(verdicts):
-    rows = []
+    """A quantity that several rows have stands once, with where each of them holds; values that differ by row stand with the rows."""
+    found = {}
     for i, one in verdicts.items():
-        rows += [[i, r.name, r.source, r.repeats or "–", ", ".join(f"{value}: {'yes' if held else 'no'}" for value, held in r.held.items())]
-                 for r in one.ranges]
-        rows += [[i, "nothing", one.closed, "–", "–"]] if one.closed and not one.ranges else []
-    return table(["row", "quantity", "range from", "recordings", "holds at"], rows) if rows else ""
+        for r in one.ranges:
+            by_values = found.setdefault((r.name, r.source, r.repeats or "–"), {})
+            by_values.setdefault(", ".join(r.held), []).append((i, r.held))
+        if one.closed and not one.ranges:
+            found.setdefault(("nothing", one.closed, "–"), {}).setdefault("–", []).append((i, None))
+    rows = []
+    for (name, source, count), by_values in found.items():
+        alike = len(by_values) == 1
+        at = "; ".join(where(each) if alike else f"[{values}] {where(each)}" for values, each in by_values.items())
+        rows.append([name, source, next(iter(by_values)) if alike else "by row, in brackets", at, count])
+    return table(["quantity", "range from", "values", "rows, and where they hold", "recordings"], rows) if rows else ""
+
+
+def where(each):
+    """`each`: (row, by value whether it holds); rows that hold at the same values are named together."""
+    by_values = {}
+    for identifier, held in each:
+        at = "" if held is None else ": " + (", ".join(v for v, so in held.items() if so) if any(held.values()) else "nowhere")
+        by_values.setdefault(": everywhere" if held and all(held.values()) else at, []).append(identifier)
+    return "; ".join(f"{', '.join(rows)}{at}" for at, rows in by_values.items())
 
 
 STAND_INS = """

@@ -59,12 +59,15 @@ class Tested:
     unit: str = ""
     part: bool = False  # of a row of which only a part is judged
     instead: bool = False  # something else was judged than the row does, so no reason is known by it
+    units: dict = field(default_factory=dict)
+    words: str = ""
 
     def sentence(self):
-        found = ", ".join(shown(name, figure, self.unit) for name, figure in self.figures.items())
         runs = "one recording" if self.repeats == 1 else f"{self.repeats} recordings"
-        row = "what is judged of the row" if self.part else "the row"
-        return f"Tested {self.what} ({runs}): {found}; {row} {'holds' if self.holds else 'does not hold'} then."
+        row = "What is judged of the row" if self.part else "The row"
+        then = f"{row} {'holds' if self.holds else 'does not hold'} then"
+        but = ", but this judges something else than the row does, and so is no reason" if self.instead else ""
+        return f"Tested {self.what} ({runs}): {told(self)}. {then}{but}."
 
 
 @dataclass(frozen=True)
@@ -89,6 +92,8 @@ class Verdict:
     tests: list = field(default_factory=list)  # of the reason
     differs: str = ""  # sizes, decomposition, slices: where ours are not the paper's
     reason: str = ""  # of a finding that does not hold, and by which run it was tested
+    units: dict = field(default_factory=dict)  # name → unit, of figures that have another one than `unit`
+    words: str = ""  # the figures as a sentence, where their names alone would not be understood
     commit: str = ""
     host_ghz: float = 0.0  # the recording host's clock, from which core factors follow
 
@@ -119,10 +124,17 @@ def number(value):
     return f"{value:,.0f}" if size >= 100 or value == int(value) else f"{value:.1f}" if size >= 10 else f"{value:.2f}"
 
 
-def shown(name, figure, unit):
+def told(one):
+    """The figures of a verdict or a test. Names may have numbers in them, so each is set off from its value."""
+    each = (f"{name}: {spread(figure, one.units.get(name, one.unit))}" for name, figure in one.figures.items())
+    return one.words or "; ".join(each)
+
+
+def spread(figure, unit=""):
+    """The median, with least and most over the repeats where they differ."""
     if figure.median != figure.median:  # a share of nothing
-        return f"{name} none"
-    text = f"{name} {number(figure.median)}{unit}"
+        return "none"
+    text = f"{number(figure.median)}{unit}"
     if figure.least != figure.most:
         text += f" [{number(figure.least)}–{number(figure.most)}]"
     return text

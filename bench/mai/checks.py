@@ -5,6 +5,7 @@ from itertools import product
 
 from judge import Check
 from judge.check import BETTER, SIMILAR
+from judge.verdict import number, spread
 
 OPTERON, ITANIUM = "mai-opteron-8n", "mai-itanium2-fss"
 SHORT = {OPTERON: "Opteron", ITANIUM: "Itanium 2"}
@@ -55,17 +56,27 @@ def winner(row, program, machine, policy, rival):
 
 # ---- I3: bind_all and bind_block are last as well. ----
 
+LAST = "the slowest of the rest over the faster of bind_all and bind_block"
+
 
 def ictm_opteron(data):
     seconds = data["ictm"][OPTERON]
     slower = min(seconds["bind_all"], seconds["bind_block"])
     rest = max(seconds[p] for p in ("Linux", "Parallel-Init", "cyclic"))
     return leads("ictm", OPTERON, "cyclic", others("cyclic", "bind_all"))(data) | {
-        "the slowest of the rest over the faster of bind_all and bind_block": 100 * (slower / rest - 1)}
+        LAST: 100 * (slower / rest - 1)}
+
+
+def i3_words(f):
+    def time(percent):
+        return f"{number(abs(percent))} % {'less' if percent < 0 else 'more'}"
+    last, over = f[LAST], "; ".join(f"{name}: {spread(figure, ' %')}" for name, figure in f.items() if name != LAST)
+    return (f"{over}; faster of bind_all and bind_block against the slowest other: takes {time(last.median)} time [{time(last.least)} to "
+            f"{time(last.most)}] (must take more)")
 
 
 def i3(f):
-    last = f["the slowest of the rest over the faster of bind_all and bind_block"]
+    last = f[LAST]
     return first({name: value for name, value in f.items() if name.startswith("over")}) and last > 0
 
 
@@ -116,7 +127,8 @@ def nothing_placed(rival):
 CHECKS = (
     winner("I1", "mg", OPTERON, "cyclic", "bind_block"),
     winner("I2", "mg", ITANIUM, "bind_block", "cyclic"),
-    Check("I3", ictm_opteron, i3, places_nothing("cyclic"), {"bind_block in cyclic's place": in_place("cyclic", "bind_block")}, unit=" %"),
+    Check("I3", ictm_opteron, i3, places_nothing("cyclic"), {"bind_block in cyclic's place": in_place("cyclic", "bind_block")}, unit=" %",
+          words=i3_words),
     winner("I4", "ictm", ITANIUM, "bind_block", "cyclic"),
     Check("I5", ondes, i5,
           {"Parallel-Init, which places nothing, in the place of cyclic and bind_block": nothing_placed("Parallel-Init"),

@@ -16,7 +16,7 @@ sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "bench")]
 import checked  # noqa: E402
 import readme  # noqa: E402
 import tables  # noqa: E402
-from judge import CRITERIA, Check, cores, inputs, judge, ledger, page, untested, verdict  # noqa: E402
+from judge import CRITERIA, Check, cores, inputs, judge, ledger, page, pooled, untested, verdict  # noqa: E402
 from judge.check import IN_PART, Range, Test  # noqa: E402
 from judge.verdict import DEAD, RIVAL  # noqa: E402
 
@@ -56,14 +56,16 @@ def words():
     assumed = [Range("window", "2 to 8", {"2": data(1.1), "8": data(1.0)})]
     check(made(data(1.0), ranges=assumed).reason == "Not known. By the ranges it holds at window 2.", "and where it would hold is said")
     known = made(data(1.0), tests=[Test("without the cause", data(1.1, 1.1, 1.1, 1.1, 1.1))])
-    said = "Tested without the cause (5 recordings): gain 1.10; the row holds then."
+    said = "Tested without the cause (5 recordings): gain: 1.10. The row holds then."
     check(known.reason == said, "a reason is known where the row holds without it, in five recordings")
     other = made(data(1.0), tests=[Test("with another program", data(1.1, 1.1, 1.1, 1.1, 1.1), instead=True)])
     check(other.reason.startswith("Not known. Tested with another program"), "but not where something else is judged in its place")
+    but = "The row holds then, but this judges something else than the row does, and so is no reason."
+    check(other.reason.endswith(but), "and says so")
     few = made(data(1.0), tests=[Test("without the cause", data(1.1))]).reason
     check(few.startswith("Not known: ") and "(one recording)" in few, "of one recording a reason is not known")
     still = made(data(1.0), tests=[Test("without that", data(1.01))]).reason
-    check(still == "Not known. Tested without that (one recording): gain 1.01; the row does not hold then.", "and not where it does not")
+    check(still == "Not known. Tested without that (one recording): gain: 1.01. The row does not hold then.", "and not where it does not")
     check(not made(data(1.1), tests=[Test("without the cause", data(1.1))]).tests, "nothing is tested of a row that holds")
     wins = row(rivals={"one that wins": lambda _: {"gain": 2.0}})
     check(made(data(1.0), wins).verdict == verdict.FAILS, "one that fails is able to")
@@ -79,6 +81,31 @@ def words():
     part = [made(data(gain), row(part="half of it")) for gain in (1.1, 1.0)]
     check([one.verdict for one in part] == [verdict.FLIPS, verdict.FAILS], "a row of which a part is judged can fail, not hold")
     check(part[0].reason == IN_PART, "and says that the part holds")
+
+
+def figures():
+    """As pages show them."""
+    def two(d):
+        return {"over 4 threads": d["gain"], "cases": 5}
+    one = made(data(1.1, 1.2, 1.1), Check("D10", two, lambda _: True, dead={"x": lambda d: d}, rivals={"y": lambda d: d}, closed="a test",
+                                          unit=" %", units={"cases": ""}))
+    check(verdict.told(one) == "over 4 threads: 1.10 % [1.10–1.20]; cases: 5", "names are set off from values, each with its own unit")
+    said = made(data(1.0), row(words=lambda f: f"{verdict.spread(f['gain'])} times as fast"), tests=[Test("without", data(1.1))])
+    check(verdict.told(said) == "1 times as fast", "a row may say its figures in words")
+    check("(one recording): 1.10 times as fast. The row" in said.reason, "and so do its tests")
+
+
+def ranged():
+    """The table of ranges."""
+    def over(identifier, name, at_2, at_8):
+        one = made(data(1.1), ranges=[Range(name, "2 to 8", {"2": data(at_2), "8": data(at_8)})])
+        return {identifier: replace(one, id=identifier)}
+    rows = over("A1", "window", 1.1, 1.0) | over("A2", "window", 1.0, 1.0) | over("A3", "window", 1.1, 1.0) | over("A4", "rest", 1.1, 1.1)
+    rows["A6"] = replace(made(data(1.1), ranges=[Range("rest", "2 to 8", {"4": data(1.0)})]), id="A6")
+    lines = page.ranges_table(rows | {"A5": made(data(1.1))}).splitlines()[2:]
+    check(lines == ["| window | 2 to 8 | 2, 8 | A1, A3: 2; A2: nowhere | 1 |",
+                    "| rest | 2 to 8 | by row, in brackets | [2, 8] A4: everywhere; [4] A6: nowhere | 1 |",
+                    "| nothing | this is a test | – | A5 | – |"], "a quantity stands once, with the rows that have it")
 
 
 def refused(**what):
@@ -217,6 +244,54 @@ def changes():
             check((root / "recorded/outside.json").exists() == taken, f"whether points from outside of tree '{commit}' are recorded")
 
 
+def pooling():
+    """Rows of several runs, on a tree of their own; after `changes`, which points the judge elsewhere."""
+    def run(held, repeats=5):
+        return pooled.Run("D10", "fast", held, repeats, "0123456789ab", "this is a test")
+
+    verdict.ROOT = ROOT
+    four, three, none = made(data(1.1, 1.1, 1.1, 1.1, 1.0)), made(data(1.1, 1.1, 1.1, 1.0, 1.0)), made(data(1.0, 1.0, 1.0, 1.0, 1.1))
+    check(pooled.of(four, []) == four, "a row of one run stays as it is")
+    over = pooled.of(four, [run(3)])
+    check((over.verdict, over.held, over.repeats, over.runs) == (verdict.FLIPS, 7, 10, 2), "three and four of five are undecided together")
+    said = "Held in 7 of 10 recordings of two runs between which nothing changed that it depends on (3 of 5, 4 of 5)."
+    check(over.reason.startswith(said) and over.reason.endswith("Not known."), "and the row says so")
+    check(pooled.of(three, [run(5)]).verdict == verdict.HOLDS, "five and three of five hold")
+    check(pooled.of(none, [run(5), run(4)]).verdict == verdict.FLIPS, "a run whose median fails beside two that hold is undecided")
+    check(pooled.of(none, [run(3)]).verdict == verdict.FAILS, "where most recordings fail, too, it does not hold")
+    part = made(data(1.1, 1.1, 1.1, 1.1, 1.1), row(part="half of it"))
+    check(pooled.of(part, [run(5)]).verdict == verdict.FLIPS, "a row of which a part is judged stays undecided")
+    passing = made(data(1.1, 1.1, 1.1, 1.1, 1.1), row(rivals={"one that is as fast": lambda d: d}))
+    check(pooled.of(passing, [run(1)]).verdict == verdict.UNABLE, "one that cannot fail stays so")
+    check(pooled.of(untested("D10", "one node", size="fast"), [run(3)]).verdict == verdict.UNTESTED, "and one that was not tested")
+    assumed = [Range("window", "2 to 8", {"2": data(1.1, 1.1, 1.1, 1.1, 1.0), "8": data(1.0)})]
+    over = pooled.of(made(data(1.1, 1.1, 1.1, 1.1, 1.0), ranges=assumed), [run(3)])
+    check(page.ranges(over).startswith("50 %"), "its range is the newest run's")
+    with tempfile.TemporaryDirectory() as folder:
+        root = pathlib.Path(folder)
+        verdict.RECORDED, ledger.FRESH, verdict.ROOT, page.PAGE = root / "recorded", root / "fresh", root, root / "page.md"
+        (root / "CHANGELOG.md").write_text("# Changelog\n\n## next\n\nnothing about it\n\n## 0.1\n")
+        four.write(root / "recorded/fast")
+        check(ledger.recorded("fast", "D10") == verdict.HOLDS, "without a list a row is its newest run's")
+        pooled.keep([run(3)])
+        check(pooled.read() == [run(3)] and not pooled.earlier("full", "D10"), "a listed run is of one size")
+        check(page.read("fast")["D10"].verdict == ledger.recorded("fast", "D10") == verdict.FLIPS, "page and ledger count all runs")
+        check(page.counts(page.read("fast"))[verdict.FLIPS] == 1, "so do the counts at the page's head")
+        change = ("D10", verdict.HOLDS, verdict.FLIPS)
+        check(ledger.by_pooling("fast") == [change] and not ledger.said("fast", *change), "what a list turns needs an entry, too")
+        ledger.note([change], "fast", verdict.RECORDED)
+        check(not ledger.by_pooling("fast"), "and is noted once")
+        four.write(root / "fresh/fast")
+        check(not ledger.changed("fast"), "the same recordings judged again are no further run")
+        ledger.record("fast", set())
+        check(pooled.read() == [run(3)], "and are not listed")
+        made(data(1.2, 1.2, 1.2, 1.2, 1.2)).write(root / "fresh/fast")
+        check(ledger.fresh("fast", "D10") == verdict.HOLDS, "a further run counts with all before: twelve of fifteen")
+        ledger.record("fast", set())
+        one = page.read("fast")["D10"]
+        check((one.held, one.repeats, one.runs, len(pooled.read())) == (12, 15, 3, 2), "the run whose place it takes is listed then")
+
+
 def kept():
     """The points for the next version meet what a program can check of the rule that is written beside them."""
     with open(ROOT / "bench/outside/kept.csv", encoding="utf-8", newline="") as file:
@@ -247,6 +322,8 @@ def documents():
 
 if __name__ == "__main__":
     words()
+    figures()
+    ranged()
     stand_ins()
     rows()
     clocks()
@@ -257,4 +334,5 @@ if __name__ == "__main__":
     documents()
     readme.compare(check)
     changes()
+    pooling()
     check.end()
