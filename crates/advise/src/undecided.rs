@@ -87,7 +87,7 @@ impl Undecided {
             percent(self.gain.max),
             why.join(", and on ")
                 + if self.jointly {
-                    ", while the model's other ranges are at an end"
+                    "; it would gain only if the other unknown quantities are at their limits, too"
                 } else {
                     ""
                 }
@@ -192,19 +192,31 @@ pub(crate) fn doubt(simulation: &Simulation, speedups: impl Iterator<Item = f64>
     let scenarios = speedups
         .zip(&simulation.scenarios)
         .zip(&simulation.baseline().by_scenario);
-    let mut idle: Vec<Varied> = scenarios
-        .filter(|((speedup, _), first)| speedup - 1.0 < MIN_GAIN || first.memory_share < MEMORY_BOUND)
-        .map(|((_, scenario), _)| scenario.varied)
-        .collect();
-    idle.dedup();
-    let why: Vec<String> = idle.iter().map(|v| because(*v, simulation)).collect();
-    let sentence = || {
-        format!(
-            " It may gain next to nothing, without a loss; that depends on {}. Measure before and after.",
-            why.join(", and on ")
-        )
+    let (mut idle, mut light) = (Vec::new(), Vec::new());
+    for ((speedup, scenario), first) in scenarios {
+        if speedup - 1.0 < MIN_GAIN {
+            idle.push(scenario.varied);
+        } else if first.memory_share < MEMORY_BOUND {
+            light.push(scenario.varied);
+        }
+    }
+    light.retain(|v| !idle.contains(v));
+    let why = |mut by: Vec<Varied>| {
+        by.dedup();
+        let why: Vec<String> = by.iter().map(|v| because(*v, simulation)).collect();
+        (!why.is_empty()).then(|| why.join(", and on "))
     };
-    (!why.is_empty()).then(sentence)
+    let idle =
+        why(idle).map(|why| format!(" It may gain next to nothing, without a loss; that depends on {why}."));
+    let light =
+        why(light).map(|why| format!(" Memory may be less than a tenth of the time; that depends on {why}."));
+    (idle.is_some() || light.is_some()).then(|| {
+        format!(
+            "{}{} Measure before and after.",
+            idle.unwrap_or_default(),
+            light.unwrap_or_default()
+        )
+    })
 }
 
 /// The quantity with its range, as the reason for an undecided verdict.

@@ -243,6 +243,11 @@ fn the_json_of_other_commands_has_no_undocumented_key() {
             "## `nodewise simulate DIR DIR … --json`",
             vec!["simulate", folder, folder, "--affinity", "asym"],
         ),
+        (
+            "docs/model.md",
+            "## `nodewise simulate --sweep --json`",
+            vec!["simulate", folder, "--sweep", "hot:0"],
+        ),
         ("docs/machines.md", "## JSON of `nodewise topo`", vec!["topo"]),
     ] {
         let text = std::fs::read_to_string(root().join(page)).unwrap();

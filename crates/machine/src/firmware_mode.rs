@@ -1,7 +1,9 @@
 //! A machine as it would be with fewer nodes a socket: what NPS (AMD) and SNC (Intel) in the firmware's set-up choose.
 
 use crate::hops::way_bandwidth;
-use crate::{Channels, Filling, Flow, Link, LinkId, Machine, MachineError, Node, NodeId, Route, Source};
+use crate::{
+    Channels, Filling, Flow, Link, LinkId, Machine, MachineError, MemoryKind, Node, NodeId, Route, Source,
+};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// How the number of nodes a socket is written after a machine's name: `epyc-2s-nps4:nps=1`.
@@ -46,13 +48,16 @@ impl Machine {
     /// The machine with `wanted` nodes with CPUs a socket, by merging neighbouring nodes of each. The hardware then
     /// interleaves a node's memory over all its controllers: bandwidths and sizes add up, and a latency is the mean of
     /// those that are merged. Data between two nodes of the result cross the links that all the merged pairs have in
-    /// common; where they have none, a link of what all these pairs carry together.
+    /// common, and are no faster than these pairs together; where they have no link in common, one of that width.
     ///
     /// # Errors
     /// If the machine does not say which nodes are of one socket, or nodes of a socket cannot be merged evenly; it cannot
     /// be made to have more nodes, as nothing says what each part would have.
     pub fn with_nodes_per_socket(&self, wanted: usize) -> Result<Self, MachineError> {
         let groups = self.groups(wanted)?;
+        if groups.len() == self.node_count() {
+            return Ok(self.clone());
+        }
         let of = |old: NodeId| {
             let index = groups.iter().position(|g| g.contains(&old)).unwrap_or_default();
             NodeId(index as u32)
@@ -61,36 +66,27 @@ impl Machine {
             let pairs = pairs(&groups[r], &groups[m]);
             pairs.iter().map(|(r, m)| self.latency(*r, *m)).sum::<f64>() / pairs.len() as f64
         };
-        let all = 0..groups.len();
+        let link = |l: &Link| Link {
+            from: of(l.from),
+            to: of(l.to),
+            ..l.clone()
+        };
+        let all = || 0..groups.len();
         let mut machine = Self {
-            nodes: groups
-                .iter()
-                .zip(0..)
-                .map(|(g, index)| self.merged(g, index))
-                .collect(),
-            latency_ns: all
-                .clone()
-                .map(|r| all.clone().map(|m| latency(r, m)).collect())
-                .collect(),
-            links: self
-                .links
-                .iter()
-                .map(|l| Link {
-                    from: of(l.from),
-                    to: of(l.to),
-                    ..l.clone()
-                })
-                .collect(),
+            title: format!("{}, as {wanted} nodes a socket", self.title),
+            nodes: groups.iter().zip(0..).map(|(g, i)| self.merged(g, i)).collect(),
+            latency_ns: all().map(|r| all().map(|m| latency(r, m)).collect()).collect(),
+            links: self.links.iter().map(link).collect(),
             routes: vec![vec![Route::default(); groups.len()]; groups.len()],
             ..self.clone()
         };
         let channels = Channels::of(self);
-        for (reader, memory) in all.clone().flat_map(|r| all.clone().map(move |m| (r, m))) {
-            let own = machine.nodes[memory].bandwidth;
+        for (reader, memory) in all().flat_map(|r| all().map(move |m| (r, m))) {
+            let bandwidth = machine.nodes[memory].bandwidth;
             machine.routes[reader][memory] = match reader == memory {
                 true => Route {
+                    bandwidth,
                     links: Vec::new(),
-                    bandwidth: own,
                 },
                 false => machine.route_between(self, &channels, &groups, (reader, memory)),
             };
@@ -98,7 +94,11 @@ impl Machine {
         machine.drop_unused_links();
         machine.sources.push(Source::assumed(
             "nodes.mode",
-            &format!("{wanted} with CPUs a socket, merged from the {} of {}: bandwidths add up, latencies are means", self.node_count(), self.name),
+            &format!(
+                "{wanted} with CPUs a socket, merged from the {} nodes of {}: bandwidths add up, latencies are means",
+                self.node_count(),
+                self.name
+            ),
         ));
         machine
             .sources
@@ -110,37 +110,40 @@ impl Machine {
     /// The nodes that become one, ascending by the first of each.
     fn groups(&self, wanted: usize) -> Result<Vec<Vec<NodeId>>, MachineError> {
         let error = |what: String| MachineError::invalid(format!("{}: {what}", self.name));
-        let mut sockets: Vec<(u32, bool, Vec<NodeId>)> = Vec::new();
+        let mut sockets: BTreeMap<(u32, Kind), Vec<NodeId>> = BTreeMap::new();
+        let mut groups = Vec::new();
         for id in self.node_ids() {
             let node = &self.nodes[id.index()];
-            let socket = node.socket.ok_or_else(|| {
-                error("it is not known which nodes are of one socket (nodes.socket in its file)".to_owned())
-            })?;
-            let key = (socket, node.cpus.is_empty());
-            match sockets.iter_mut().find(|s| (s.0, s.1) == key) {
-                Some(found) => found.2.push(id),
-                None => sockets.push((key.0, key.1, vec![id])),
-            }
-        }
-        let mut groups = Vec::new();
-        for (socket, no_cpus, nodes) in &sockets {
-            let with_cpus = sockets
-                .iter()
-                .find(|s| s.0 == *socket && !s.1)
-                .map_or(0, |s| s.2.len());
-            // As many nodes without CPUs as with are HBM of each quadrant, and merged alike; others, as expanders, are not.
-            let parts = if *no_cpus && nodes.len() != with_cpus {
-                nodes.len()
-            } else {
-                wanted
+            let kind = match (node.cpus.is_empty(), node.kind) {
+                (false, _) => Kind::WithCpus,
+                (true, None | Some(MemoryKind::Hbm)) => Kind::InPackage,
+                // An expander or a device has a node of its own in every mode.
+                (true, Some(_)) => {
+                    groups.push(vec![id]);
+                    continue;
+                }
             };
-            if wanted == 0 || parts == 0 || !nodes.len().is_multiple_of(parts) {
-                return Err(error(format!(
-                    "socket {socket} has {} nodes{}, which cannot be merged into {wanted}; a divisor of {} can be asked for",
-                    nodes.len(),
-                    if *no_cpus { " without CPUs" } else { "" },
-                    nodes.len()
-                )));
+            let socket = node.socket.ok_or_else(|| {
+                error(format!(
+                    "it is not known of which socket node {id} is (nodes.socket in its file)"
+                ))
+            })?;
+            sockets.entry((socket, kind)).or_default().push(id);
+        }
+        for ((socket, kind), nodes) in &sockets {
+            let with_cpus = sockets.get(&(*socket, Kind::WithCpus)).map_or(0, Vec::len);
+            // HBM has a node beside each node with CPUs; other memory without CPUs is not divided by the mode.
+            let parts = match kind {
+                Kind::InPackage if nodes.len() != with_cpus => nodes.len(),
+                _ => wanted,
+            };
+            if parts == 0 || !nodes.len().is_multiple_of(parts) {
+                return Err(error(match nodes.len() {
+                    1 => format!("socket {socket} has one node, which cannot be divided"),
+                    count => format!(
+                        "socket {socket} has {count} nodes, which cannot be merged into {wanted}; a divisor of {count} can be asked for"
+                    ),
+                }));
             }
             groups.extend(nodes.chunks(nodes.len() / parts).map(<[NodeId]>::to_vec));
         }
@@ -173,24 +176,28 @@ impl Machine {
         (reader, memory): (usize, usize),
     ) -> Route {
         let pairs = pairs(&groups[reader], &groups[memory]);
+        let way = |(r, m): &(NodeId, NodeId)| &finer.route(*r, *m).links;
         let leaves = |l: &&LinkId| self.links[l.0 as usize].from != self.links[l.0 as usize].to;
-        let way = |(r, m): &(NodeId, NodeId)| -> Vec<LinkId> {
-            finer.route(*r, *m).links.iter().filter(leaves).copied().collect()
-        };
-        let first = way(&pairs[0]);
-        let (links, bandwidth) = if !first.is_empty() && pairs.iter().all(|p| way(p) == first) {
-            let crossed: Vec<&Link> = first.iter().map(|l| &self.links[l.0 as usize]).collect();
-            let bandwidth = way_bandwidth(&crossed, &self.hop_rules);
-            (first, bandwidth)
-        } else {
-            let bandwidth = together(finer, channels, &pairs);
+        let common = |l: &&LinkId| pairs.iter().all(|p| way(p).contains(l));
+        let mut links: Vec<LinkId> = way(&pairs[0])
+            .iter()
+            .filter(leaves)
+            .filter(common)
+            .copied()
+            .collect();
+        let together = together(finer, channels, &pairs).min(finer.backplane.unwrap_or(f64::INFINITY));
+        let bandwidth = if links.is_empty() {
+            links.push(LinkId(self.links.len() as u32));
             self.links.push(Link {
                 from: NodeId(memory as u32),
                 to: NodeId(reader as u32),
-                bandwidth,
+                bandwidth: together,
                 class: None,
             });
-            (vec![LinkId(self.links.len() as u32 - 1)], bandwidth)
+            together
+        } else {
+            let crossed: Vec<&Link> = links.iter().map(|l| &self.links[l.0 as usize]).collect();
+            way_bandwidth(&crossed, &self.hop_rules).min(together)
         };
         Route {
             bandwidth: bandwidth.min(self.nodes[memory].bandwidth),
@@ -198,7 +205,7 @@ impl Machine {
         }
     }
 
-    /// Removes links that no route crosses, as those within a merged node.
+    /// Removes links that no route crosses, as those within a merged node, and hop rules that are about no link.
     fn drop_unused_links(&mut self) {
         let routes = || self.routes.iter().flatten();
         let used: BTreeSet<LinkId> = routes().flat_map(|r| r.links.iter().copied()).collect();
@@ -207,11 +214,23 @@ impl Machine {
         for link in self.routes.iter_mut().flatten().flat_map(|r| &mut r.links) {
             *link = renumbered[link];
         }
+        let classes: BTreeSet<&str> = self.links.iter().filter_map(|l| l.class.as_deref()).collect();
+        self.hop_rules
+            .retain(|r| classes.contains(r.from.as_str()) && classes.contains(r.to.as_str()));
     }
 }
 
-/// What all pairs carry together if each carries as much as the others, as pages that are interleaved over controllers by
-/// lines make them, MB/s.
+/// Nodes of a socket that are merged with each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Kind {
+    WithCpus,
+    /// HBM, or memory of which it is not known what it is.
+    InPackage,
+}
+
+/// What all pairs carry together, MB/s: as much as the slowest of them each, since lines are interleaved over
+/// controllers, and from each memory no more than the fastest of the readers gets from it alone. Links that are private to
+/// a pair, as they are assumed where only pairs were measured, would otherwise add up to more than any reader can take.
 fn together(machine: &Machine, channels: &Channels, pairs: &[(NodeId, NodeId)]) -> f64 {
     let flows: Vec<Flow> = pairs
         .iter()
@@ -219,11 +238,15 @@ fn together(machine: &Machine, channels: &Channels, pairs: &[(NodeId, NodeId)]) 
         .collect();
     let mut filling = Filling::new(channels);
     let slowest = filling.fill(&flows).iter().copied().fold(f64::INFINITY, f64::min);
-    match slowest.is_finite() {
-        true => slowest * pairs.len() as f64,
-        // No channel limits them.
-        false => pairs.iter().map(|(r, m)| machine.route(*r, *m).bandwidth).sum(),
+    let mut fastest: BTreeMap<NodeId, f64> = BTreeMap::new();
+    for (reader, memory) in pairs {
+        let most = fastest.entry(*memory).or_default();
+        *most = most.max(machine.route(*reader, *memory).bandwidth);
     }
+    fastest
+        .into_values()
+        .sum::<f64>()
+        .min(slowest * pairs.len() as f64)
 }
 
 /// Every reader with every memory.
@@ -275,23 +298,58 @@ mod tests {
 
     #[test]
     fn as_many_nodes_as_there_are_is_the_same_machine() {
-        let fine = Machine::named("epyc-2s-nps4").unwrap();
-        let same = fine.with_nodes_per_socket(4).unwrap();
-        assert_eq!((&same.nodes, &same.latency_ns), (&fine.nodes, &fine.latency_ns));
-        let rates = |m: &Machine| -> Vec<f64> { m.routes.iter().flatten().map(|r| r.bandwidth).collect() };
-        assert_eq!(rates(&same), rates(&fine));
+        let with_sockets = Machine::names().into_iter().map(|n| Machine::named(n).unwrap());
+        let mut checked = 0;
+        for fine in with_sockets.filter(|m| m.nodes.iter().all(|n| n.socket.is_some())) {
+            let of_first = |n: &&Node| n.socket == fine.nodes[0].socket && !n.cpus.is_empty();
+            let count = fine.nodes.iter().filter(of_first).count();
+            assert_eq!(fine.with_nodes_per_socket(count).unwrap(), fine);
+            checked += 1;
+        }
+        assert!(checked > 5);
     }
 
     #[test]
-    fn private_links_between_merged_nodes_carry_what_they_carried_together() {
+    fn what_merged_nodes_read_is_no_more_than_what_was_measured_for_their_pairs() {
+        // Two sockets of two nodes, of which only pairs were measured: 10 within a node, 8 within a socket, 5 across.
+        let row = |r: usize| {
+            (0..4).map(move |m| {
+                if r == m {
+                    10.0
+                } else if r / 2 == m / 2 {
+                    8.0
+                } else {
+                    5.0
+                }
+            })
+        };
+        let text = format!(
+            "name = 'pairs'\ntitle = ''\nlatency_ns = {0:?}\nbandwidth = {1:?}\nnodes = [{2}]",
+            [[100.0; 4]; 4],
+            (0..4).map(|r| row(r).collect::<Vec<_>>()).collect::<Vec<_>>(),
+            (0..4)
+                .map(|n| format!("{{ cpus = '{n}', memory = '1G', socket = {} }},", n / 2))
+                .collect::<String>()
+        );
+        let fine = Machine::parse(&text, "test").unwrap();
+        let coarse = fine.with_nodes_per_socket(1).unwrap();
+        let [zero, one] = [0, 1].map(NodeId);
+        assert_eq!(coarse.route(zero, zero).bandwidth, 20.0);
+        assert_eq!(
+            coarse.route(one, zero).bandwidth,
+            10.0,
+            "half of the local bandwidth, as before"
+        );
+        let with = |line: &str| Machine::parse(&format!("{line}\n{text}"), "test").unwrap();
+        let narrow = with("backplane = 9.0").with_nodes_per_socket(1).unwrap();
+        assert_eq!(narrow.route(one, zero).bandwidth, 9.0);
+    }
+
+    #[test]
+    fn pairs_of_which_each_has_a_link_of_its_own_carry_what_the_memories_give() {
         let fine = Machine::named("epyc-2s-nps4").unwrap();
         let coarse = fine.with_nodes_per_socket(2).unwrap();
         let [zero, one, two] = [0, 1, 2].map(NodeId);
-        // Two nodes read two others over four links of 38,000; two controllers of as much are what limits.
-        assert_eq!(
-            coarse.links[coarse.route(zero, one).links[0].0 as usize].bandwidth,
-            4.0 * 38_000.0
-        );
         assert_eq!(coarse.route(zero, one).bandwidth, 2.0 * 38_000.0);
         assert_eq!(
             coarse.route(zero, two).links,
@@ -312,6 +370,23 @@ mod tests {
         assert_eq!(ddr.iter().filter(|d| **d).count(), 2);
         assert_eq!(hbm.iter().filter(|h| **h).count(), 2);
         assert_eq!(coarse.nodes[2].memory, 64 << 30);
+    }
+
+    #[test]
+    fn an_expander_stays_a_node_of_its_own_and_as_slow_from_the_other_socket() {
+        let fine = Machine::named("spr-2s-cxl").unwrap();
+        let same = fine.with_nodes_per_socket(1).unwrap();
+        assert_eq!(same.route(NodeId(1), NodeId(2)).bandwidth, 20_300.0);
+        // An expander beside sockets of several nodes: its routes stay as wide as they were.
+        let mut divided = Machine::named("epyc-2s-nps4").unwrap();
+        divided.nodes[7].cpus.clear();
+        divided.nodes[7].kind = Some(MemoryKind::Cxl);
+        divided.nodes[3].cpus.clear();
+        divided.nodes[3].kind = Some(MemoryKind::Cxl);
+        let coarse = divided.with_nodes_per_socket(1).unwrap();
+        assert_eq!(coarse.node_count(), 4);
+        let alone = coarse.nodes.iter().filter(|n| n.kind == Some(MemoryKind::Cxl));
+        assert!(alone.clone().all(|n| n.bandwidth == 38_000.0) && alone.count() == 2);
     }
 
     #[test]

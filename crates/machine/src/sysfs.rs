@@ -89,19 +89,23 @@ fn with_memory(all: Vec<SysfsNode>, distances: &[Vec<f64>]) -> (Vec<SysfsNode>, 
             .min_by(|a, b| distances[n][*a].total_cmp(&distances[n][*b]))
     };
     let mut cpus: Vec<Vec<CpuId>> = vec![Vec::new(); all.len()];
+    let mut sockets: Vec<Option<u32>> = all.iter().map(|found| found.node.socket).collect();
     for (n, found) in all.iter().enumerate() {
-        cpus[nearest(n).unwrap_or(n)].extend(&found.node.cpus);
+        let kept = nearest(n).unwrap_or(n);
+        cpus[kept].extend(&found.node.cpus);
+        sockets[kept] = sockets[kept].or(found.node.socket);
     }
     let mut nodes: Vec<SysfsNode> = all.into_iter().filter(|f| f.node.memory > 0).collect();
     for (found, n) in nodes.iter_mut().zip(&kept) {
         found.node.cpus = std::mem::take(&mut cpus[*n]);
         found.node.cpus.sort_unstable();
+        found.node.socket = sockets[*n];
     }
     let row = |r: &usize| kept.iter().map(|m| distances[*r][*m]).collect();
     (nodes, kept.iter().map(row).collect())
 }
 
-/// The kind of each node: memory with CPUs is DRAM; memory
+/// The kind of each node. Memory with CPUs is DRAM where there is other memory, too (else it may be HBM alone); memory
 /// behind a DAX device is what the device is; what the firmware set aside without saying what it is (`hmem`) is HBM if
 /// its bandwidth is higher than that of all nodes with CPUs. Others stay unknown.
 fn set_kinds(nodes: &mut [SysfsNode], dax: &BTreeMap<u32, MemoryKind>) {
@@ -115,11 +119,12 @@ fn set_kinds(nodes: &mut [SysfsNode], dax: &BTreeMap<u32, MemoryKind>) {
             }
         })
         .fold(0.0, f64::max);
+    let has_others = nodes.iter().any(|n| n.node.cpus.is_empty());
     for found in nodes {
         let node = &mut found.node;
         let is_wider = found.hmat_bandwidth && node.bandwidth > widest;
         node.kind = match node.cpus.is_empty() {
-            false => Some(MemoryKind::Dram),
+            false => has_others.then_some(MemoryKind::Dram),
             true => dax
                 .get(&node.os_index)
                 .copied()
@@ -214,10 +219,13 @@ impl Sysfs<'_> {
         let total = meminfo.lines().find_map(|line| line.split_once("MemTotal:"));
         let kilobytes = total.and_then(|(_, rest)| rest.split_whitespace().next()?.parse::<u64>().ok());
         let hmat = |what: &str| {
-            let text = self
-                .text(&format!("node/node{index}/access0/initiators/{what}"))
-                .ok()?;
-            text.trim().parse::<f64>().ok().filter(|v| *v > 0.0)
+            // Class 1 is of the nearest CPUs, class 0 of the nearest initiator, which may be a GPU (Linux, numaperf.rst).
+            let of = |class: u32| {
+                let below = format!("node/node{index}/access{class}/initiators/{what}");
+                let text = self.text(&below).ok()?;
+                text.trim().parse::<f64>().ok().filter(|v| *v > 0.0)
+            };
+            of(1).or_else(|| of(0))
         };
         let package = cpus.first().and_then(|cpu| {
             let text = self

@@ -149,3 +149,52 @@ fn this_host_is_a_machine() {
     let machine = Machine::load("this").unwrap();
     assert!(machine.node_count() >= 1 && !machine.cpus().is_empty());
 }
+
+#[test]
+fn packages_and_dax_devices_say_what_memory_belongs_to_and_is() {
+    let sysfs = Sysfs::new("kinds")
+        .with("node/online", "0-4\n")
+        .node(0, "0-1", 8 << 20, "10 21 14 31 31")
+        .node(1, "2-3", 8 << 20, "21 10 31 14 30")
+        .node(2, "", 16 << 20, "14 31 10 31 31")
+        .node(3, "", 16 << 20, "31 14 31 10 31")
+        .node(4, "", 16 << 20, "31 30 31 31 10")
+        .with("cpu/cpu0/topology/physical_package_id", "0\n")
+        .with("cpu/cpu2/topology/physical_package_id", "1\n");
+    let bus = sysfs.0.join("bus/dax/devices");
+    std::fs::create_dir_all(&bus).unwrap();
+    for (name, below, node) in [
+        (
+            "dax0.0",
+            "platform/ACPI0017:00/root0/decoder0.0/region0/dax_region0",
+            2,
+        ),
+        ("dax1.0", "LNXSYSTM:00/ndbus0/region1/dax1.0", 3),
+        ("dax2.0", "platform/hmem.0", 4),
+    ] {
+        let device = sysfs.0.join("devices").join(below).join(name);
+        std::fs::create_dir_all(&device).unwrap();
+        std::fs::write(device.join("target_node"), format!("{node}\n")).unwrap();
+        std::os::unix::fs::symlink(&device, bus.join(name)).unwrap();
+    }
+    let machine = sysfs.machine().unwrap();
+    let kinds: Vec<String> = machine
+        .nodes
+        .iter()
+        .map(|n| n.kind.map_or("?".to_owned(), |k| k.to_string()))
+        .collect();
+    assert_eq!(kinds, ["dram", "dram", "cxl", "persistent", "?"]);
+    let sockets: Vec<Option<u32>> = machine.nodes.iter().map(|n| n.socket).collect();
+    assert_eq!(sockets, [Some(0), Some(1), Some(0), Some(1), Some(1)]);
+    assert_eq!(Machine::parse(&machine.to_toml(), "saved").unwrap(), machine);
+}
+
+#[test]
+fn a_package_that_the_kernel_does_not_know_is_none() {
+    let sysfs = Sysfs::new("package")
+        .with("node/online", "0\n")
+        .node(0, "0", 1 << 20, "10")
+        .with("cpu/cpu0/topology/physical_package_id", "-1\n");
+    let node = &sysfs.machine().unwrap().nodes[0];
+    assert_eq!((node.socket, node.kind), (None, None));
+}

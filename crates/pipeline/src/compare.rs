@@ -24,6 +24,7 @@ use movers::Movers;
 use nodes::NodeChoices;
 use nodewise_analysis::{LastWrites, Visitor};
 use nodewise_machine::Machine;
+use nodewise_placement::policies::Filling;
 use nodewise_placement::{is_mirror, not_a_placement};
 use nodewise_simulation::{
     Changing, Parameters, Range, Simulation, Traffic, simulate_moving, with_assumed_bandwidth,
@@ -76,6 +77,9 @@ impl Question {
             );
         }
         let list = match self.selection.affinity.as_str() {
+            ASYM if self.policy.split(',').any(names_nodes) => {
+                bail!("--affinity asym chooses the nodes, so that hot and fill cannot name them")
+            }
             ASYM => self.list().without_copies("--affinity asym")?,
             _ => self.list(),
         };
@@ -223,6 +227,12 @@ impl Question {
             ..all
         }
     }
+}
+
+/// Whether a policy fills nodes that it names.
+fn names_nodes(policy: &str) -> bool {
+    let name = policy.trim().split(':').next().unwrap_or_default();
+    Filling::named(name).is_some()
 }
 
 /// The policies for one program on one machine.

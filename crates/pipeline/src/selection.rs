@@ -226,16 +226,16 @@ impl Selected {
                 .filter(|((_, used), has)| *has > 0 && used > has);
             let ((node, used), has) = over.next()?;
             Some(format!(
-                "{} puts {} on node {node}, which has {}",
+                "{} puts {} more on node {node} than its {}",
                 mapping.policy,
-                bytes(used),
+                bytes(used - has),
                 bytes(has)
             ))
         };
         let all: Vec<String> = mappings.iter().filter_map(overfull).collect();
         (!all.is_empty()).then(|| {
             format!(
-                "{} has too little memory, and predictions are made as if it had enough: {}; fill:NODES and hot:NODES keep to it",
+                "{} has too little memory, and predictions are made as if it had enough: {}; fill:NODES and hot:NODES keep to the memory of the nodes named",
                 self.machine.name,
                 all.join(", ")
             )

@@ -16,6 +16,7 @@ mod node;
 mod random;
 mod readers;
 mod round_robin;
+mod sized;
 mod weighted;
 
 pub use balanced::Balanced;
@@ -35,6 +36,7 @@ pub use random::Random;
 pub use readers::Readers;
 pub(crate) use readers::rounds;
 pub use round_robin::RoundRobin;
+pub use sized::{Filling, Order};
 pub(crate) use weighted::round as weighted_round;
 pub use weighted::{Weighted, weights};
 

@@ -31,13 +31,27 @@ impl Tier {
             )
         })?;
         let (list, size) = text.split_once('@').map_or((text, None), |(l, s)| (l, Some(s)));
-        let nodes = match MemoryKind::named(list) {
+        let nodes = match MemoryKind::named(&list.to_lowercase()) {
             Some(kind) => of_kind(kind, machine).map_err(error)?,
-            None => listed_nodes(list, machine).map_err(error)?,
+            None => listed_nodes(list, machine).map_err(|what| {
+                match list.starts_with(|c: char| c.is_ascii_digit()) {
+                    true => error(what),
+                    false => error(format!(
+                        "{what}, nor a kind of memory (dram, hbm, cxl, device, persistent)"
+                    )),
+                }
+            })?,
         };
         let limit = size
-            .map(|size| parse_bytes(size).ok_or_else(|| error(format!("`{size}` is no size such as 8G"))))
-            .transpose()?;
+            .map(|size| match parse_bytes(size) {
+                None => Err(error(format!("`{size}` is no size such as 8G or 512M"))),
+                Some(bytes) if bytes < machine.page_size => {
+                    Err(error(format!("`{size}` is less than a page; write 8G or 512M")))
+                }
+                some => Ok(some),
+            })
+            .transpose()?
+            .flatten();
         if nodes.len() == machine.nodes.iter().filter(|n| n.memory > 0).count() {
             return Err(error(format!(
                 "these are all nodes of {}; name those whose memory is scarce",
@@ -77,26 +91,27 @@ impl Tier {
     }
 
     /// Places the pages in this order, each on the node of the tier that costs it least (`cost` by page and node), while
-    /// the node and the limit have room; else on the node outside that costs least and has room. A page takes another
-    /// node of the tier than its cheapest only if all outside cost it more. Pages for which the machine has no room go
-    /// to the cheapest node outside.
+    /// the node and `size` bytes have room; else on the node outside that costs least and has room. A page takes another
+    /// node of the tier than its cheapest only if all outside with room cost it more. Where no node outside has room, the
+    /// limit is exceeded; pages for which the whole machine has none go to the cheapest node outside.
     pub(crate) fn fill(
         &self,
         context: &Context<'_>,
-        order: &[usize],
+        size: u64,
+        order: &[u32],
         mut cost: impl FnMut(usize, &mut [f64]),
     ) -> Vec<NodeId> {
         let machine = context.machine;
         let page_size = context.histogram.page_size();
         let mut room: Vec<u64> = machine.nodes.iter().map(|n| n.memory / page_size).collect();
-        let mut tier_room = self.size(machine) / page_size;
+        let mut tier_room = size / page_size;
         let outside: Vec<NodeId> = machine
             .node_ids()
             .filter(|n| !self.nodes.contains(n) && machine.nodes[n.index()].memory > 0)
             .collect();
         let mut costs = vec![0.0; machine.node_count()];
         let mut nodes = vec![NodeId(0); context.histogram.len()];
-        for &page in order {
+        for page in order.iter().map(|page| *page as usize) {
             cost(page, &mut costs);
             let least = |among: &[NodeId], room: Option<&[u64]>| {
                 let free = |n: &&NodeId| room.is_none_or(|room| room[n.index()] > 0);
@@ -104,13 +119,18 @@ impl Tier {
                 among.iter().filter(free).min_by(by_cost).copied()
             };
             let cheapest = least(&self.nodes, None);
-            let slow = least(&outside, Some(&room)).or_else(|| least(&outside, None));
-            let in_tier = least(&self.nodes, Some(&room)).filter(|n| {
-                let pays = slow.is_none_or(|slow| costs[n.index()] < costs[slow.index()]);
+            let outside_free = least(&outside, Some(&room));
+            let tier_free = least(&self.nodes, Some(&room));
+            let in_tier = tier_free.filter(|n| {
+                let pays = outside_free.is_none_or(|slow| costs[n.index()] < costs[slow.index()]);
                 tier_room > 0 && (Some(*n) == cheapest || pays)
             });
             tier_room -= u64::from(in_tier.is_some());
-            let node = in_tier.or(slow).unwrap_or_default();
+            let node = in_tier
+                .or(outside_free)
+                .or(tier_free)
+                .or_else(|| least(&outside, None));
+            let node = node.unwrap_or_default();
             room[node.index()] = room[node.index()].saturating_sub(1);
             nodes[page] = node;
         }

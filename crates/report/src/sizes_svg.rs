@@ -27,43 +27,48 @@ const STYLE: &str = "text{font:12px system-ui,'Segoe UI','DejaVu Sans',sans-seri
 @media(prefers-color-scheme:dark){text{fill:#e7ebf0}.small{fill:#9aa5b2}.ground{fill:#0e1217}.card{fill:#161b22;stroke:#2a323c}\
 .grid{stroke:#2a323c}.band{fill:#5fb0f2;fill-opacity:.2}.hot{stroke:#5fb0f2}.dot{fill:#5fb0f2}.filled{stroke:#f0a04b}.may{stroke:#5fce85}}";
 
-const SIZE: (f64, f64) = (760.0, 440.0);
+const SIZE: (f64, f64) = (800.0, 468.0);
 /// Left, top, right and bottom edge of the plot.
-const PLOT: [f64; 4] = [76.0, 108.0, 736.0, 384.0];
+const PLOT: [f64; 4] = [76.0, 132.0, 752.0, 412.0];
 
 /// The picture, a complete SVG document; `points` ascend by size, and `may_lose` is the loss that is drawn as a line.
 #[must_use]
-pub fn sizes_svg(title: &str, summary: &str, may_lose: f64, points: &[SizePoint]) -> String {
+pub fn sizes_svg(title: &str, summary: &[String; 2], may_lose: f64, points: &[SizePoint]) -> String {
     let scale = Scale::of(points, may_lose);
     let [left, _, right, bottom] = PLOT;
     let mut svg = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {w} {h}\" width=\"{w}\" height=\"{h}\" role=\"img\" \
          aria-label=\"{title}\"><style>{STYLE}</style>\n<rect class=\"ground\" width=\"100%\" height=\"100%\"/>\n\
-         <text class=\"title\" x=\"24\" y=\"32\">{title}</text><text class=\"small\" x=\"24\" y=\"52\">{summary}.</text>\n\
-         <path class=\"hot\" d=\"M24 76h22\"/><text class=\"small\" x=\"52\" y=\"80\">hottest first, with its range</text>\
-         <path class=\"filled\" d=\"M222 76h22\"/><text class=\"small\" x=\"250\" y=\"80\">filled in the order of first touches</text>\
-         <path class=\"may\" d=\"M470 76h22\"/><text class=\"small\" x=\"498\" y=\"80\">{may} may be lost</text>\n\
+         <text class=\"title\" x=\"24\" y=\"32\">{title}</text><text class=\"small\" x=\"24\" y=\"52\">{first}.</text>\
+         <text class=\"small\" x=\"24\" y=\"68\">{second}.</text>\n\
+         <path class=\"hot\" d=\"M24 88h22\"/><text class=\"small\" x=\"52\" y=\"92\">hottest first, with its range</text>\
+         <path class=\"filled\" d=\"M222 88h22\"/><text class=\"small\" x=\"250\" y=\"92\">filled in the order of first touches</text>\
+         <path class=\"may\" d=\"M470 88h22\"/><text class=\"small\" x=\"498\" y=\"92\">{may} may be lost</text>\n\
          <rect class=\"card\" x=\"{left}\" y=\"{top}\" width=\"{pw}\" height=\"{ph}\"/>\n",
         w = SIZE.0,
         h = SIZE.1,
         title = Text(title),
-        summary = Text(summary),
+        first = Text(&summary[0]),
+        second = Text(&summary[1]),
         may = percent(may_lose),
         top = PLOT[1],
         pw = right - left,
         ph = bottom - PLOT[1],
     );
-    for step in 0..=4 {
-        let loss = scale.low + (scale.high - scale.low) * f64::from(step) / 4.0;
+    let mut loss = scale.low;
+    while loss <= scale.high + scale.step / 2.0 {
         let y = scale.y(loss);
-        let _ = write!(
+        let _ = writeln!(
             svg,
             "<path class=\"grid\" d=\"M{left} {y:.1}H{right}\"/><text class=\"small end\" x=\"{:.1}\" y=\"{:.1}\">{}</text>",
             left - 8.0,
             y + 4.0,
             percent(loss)
         );
-        let size = scale.most * u64::try_from(step).unwrap_or(0) / 4;
+        loss += scale.step;
+    }
+    for step in 0..=4 {
+        let size = scale.most * step / 4;
         let _ = writeln!(
             svg,
             "<text class=\"small middle\" x=\"{:.1}\" y=\"{:.1}\">{}</text>",
@@ -78,7 +83,7 @@ pub fn sizes_svg(title: &str, summary: &str, may_lose: f64, points: &[SizePoint]
          <text class=\"small\" x=\"24\" y=\"{:.1}\">additional time</text>",
         f64::midpoint(left, right),
         bottom + 40.0,
-        PLOT[1] - 8.0
+        PLOT[1] - 14.0
     );
     let at = |p: &SizePoint, loss: f64| format!("{:.1} {:.1}", scale.x(p.fast_bytes), scale.y(loss));
     let along = |end: usize| points.iter().map(move |p| at(p, p.loss[end]));
@@ -114,10 +119,12 @@ pub fn sizes_svg(title: &str, summary: &str, may_lose: f64, points: &[SizePoint]
     svg + "</svg>\n"
 }
 
+/// Losses from `low` to `high`, both multiples of `step`, which is 1, 2 or 5 times a power of ten; zero is among them.
 struct Scale {
     most: u64,
     low: f64,
     high: f64,
+    step: f64,
 }
 
 impl Scale {
@@ -129,10 +136,18 @@ impl Scale {
         };
         let low = all().fold(0.0, f64::min);
         let high = all().fold(may_lose.max(0.01), f64::max);
+        let rough = (high - low) / 4.0;
+        let power = 10_f64.powf(rough.log10().floor());
+        let step = [1.0, 2.0, 5.0, 10.0]
+            .into_iter()
+            .find(|s| s * power >= rough)
+            .unwrap_or(10.0)
+            * power;
         Self {
             most: points.iter().map(|p| p.fast_bytes).max().unwrap_or(0).max(1),
-            low,
-            high,
+            low: (low / step).floor() * step,
+            high: (high / step).ceil() * step,
+            step,
         }
     }
 
@@ -159,14 +174,14 @@ mod tests {
         };
         let svg = sizes_svg(
             "hot:0 on <b>",
-            "1 & 2",
+            &["1 & 2".to_owned(), String::new()],
             0.05,
             &[point(0, 0.8), point(1 << 30, 0.0)],
         );
         assert_eq!(svg.matches("class=\"dot\"").count(), 2);
         assert!(svg.contains("hot:0 on &lt;b&gt;") && svg.contains("1 &amp; 2.") && !svg.contains("NaN"));
         assert!(svg.contains("1.00 GiB in fast memory"));
-        let none = sizes_svg("hot:0", "", 0.0, &[]);
+        let none = sizes_svg("hot:0", &[String::new(), String::new()], 0.0, &[]);
         assert!(!none.contains("NaN"));
     }
 }

@@ -211,7 +211,7 @@ fn an_unknown_cost_and_another_quantity_turn_no_verdict_together() {
         by_both += i32::from(
             found
                 .sentence
-                .contains("while the model's other ranges are at an end"),
+                .contains("only if the other unknown quantities are at their limits"),
         );
         if !matches!(
             found.outcome,

@@ -20,6 +20,7 @@ use std::time::Duration;
 const PAPERS: &str = "itanium-9030,xeon-x7550,opteron-6386,machine-a,mai-itanium2-fss,mai-opteron-8n,\
                       sci-cluster-4,nehalem-2s,westmere-4s";
 
+const FIRST_TOUCH: &str = "first-touch";
 /// The loss of time at which `--sweep hot:NODES` says what may lie elsewhere.
 const MAY_LOSE: f64 = 0.05;
 
@@ -47,7 +48,7 @@ pub struct Arguments {
     #[arg(long, value_name = "N,…", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..))]
     cpus: Vec<u32>,
     /// Where pages are before any moves, and the baseline of speed-ups: a page policy
-    #[arg(long, value_name = "P", default_value = "first-touch")]
+    #[arg(long, value_name = "P", default_value = FIRST_TOUCH)]
     start: String,
     #[command(flatten)]
     limits: Limits,
@@ -75,7 +76,7 @@ pub struct Arguments {
     #[arg(long, value_name = "P", conflicts_with = "policy")]
     sweep: Option<String>,
     /// With --sweep hot:NODES: the loss of time that may be borne; what may lie elsewhere then is said [default: 5 %]
-    #[arg(long, value_name = "SHARE", requires = "sweep", value_parser = loss)]
+    #[arg(long, value_name = "SHARE", value_parser = loss, allow_hyphen_values = true)]
     may_lose: Option<f64>,
     /// Draw each page's home node over time (one balance policy or `replay`), or the sweep
     #[arg(long, value_name = "FILE")]
@@ -114,6 +115,15 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     let machines: Vec<_> = machines.iter().map(String::as_str).collect();
     if machines.len() > 1 && (arguments.svg.is_some() || arguments.sweep.is_some()) {
         bail!("--svg and --sweep are about one machine; name one with --machine");
+    }
+    let is_sized = arguments.sweep.as_deref().is_some_and(compare::is_sized);
+    if arguments.may_lose.is_some() && !is_sized {
+        bail!("--may-lose is about the size of fast memory: --sweep hot:NODES");
+    }
+    if is_sized && arguments.start != FIRST_TOUCH {
+        bail!(
+            "--sweep hot:NODES compares with all in fast memory, and with first touches; leave out --start"
+        );
     }
     output::check_new(&arguments.svg, arguments.force)?;
     let question = arguments.question();
@@ -213,9 +223,6 @@ fn sweep(arguments: &Arguments, question: &Question, policy: &str, machine: &str
             || if json { done.json() } else { Ok(done.text()) },
         );
     }
-    if arguments.may_lose.is_some() {
-        bail!("--may-lose is about the size of fast memory: --sweep hot:NODES");
-    }
     let done = question.sweep(policy, machine)?;
     let json = arguments.json;
     shown(
@@ -273,17 +280,14 @@ impl Arguments {
     }
 }
 
-/// `5%` or `0.05`, from 0 to 10 times the time.
+/// `5%` or `0.05`.
 fn loss(text: &str) -> Result<f64, String> {
     let (number, unit) = text
         .strip_suffix('%')
         .map_or((text, 1.0), |n| (n.trim_end(), 100.0));
-    let share = number
-        .parse::<f64>()
-        .ok()
-        .map(|n| n / unit)
-        .filter(|s| (0.0..=10.0).contains(s));
-    share.ok_or_else(|| "a share of the time such as 5% or 0.05".into())
+    let share = number.parse::<f64>().ok().map(|n| n / unit);
+    let share = share.filter(|s| (0.0..=1.0).contains(s));
+    share.ok_or_else(|| "a share of the time from 0 to 100%, such as 5% or 0.05".into())
 }
 
 fn traffic(text: &str) -> Result<Traffic, String> {

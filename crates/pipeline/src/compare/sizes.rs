@@ -5,47 +5,46 @@ use super::table::significant;
 use crate::Selected;
 use anyhow::bail;
 use nodewise_analysis::object_names;
-use nodewise_machine::NodeId;
-use nodewise_placement::{Mapping, Tier};
+use nodewise_machine::{NodeId, format_list};
+use nodewise_placement::policies::{Filling, Order};
+use nodewise_placement::{Mapping, Tier, page_policy, policies::Nothing};
 use nodewise_profile::ObjectId;
 use nodewise_report::{SizePoint, bytes, percent, sizes_svg, table};
-use nodewise_simulation::{Parameters, Prediction, Range, Simulation, simulate};
+use nodewise_simulation::{MEMORY_BOUND, Parameters, Prediction, Range, simulate};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// The policies whose tier may be sized.
-const SIZED: [&str; 2] = ["hot", "hot-objects"];
-/// As a kernel fills fast memory, which the sizes are compared with.
-const FILL: &str = "fill";
 /// Sizes of the first pass, and of each step between two of them in the second.
 const STEPS: u64 = 10;
+/// Sizes that are predicted in one pass over the accesses: as many mappings are in memory at a time.
+const AT_A_TIME: usize = 6;
 /// Objects that the table lists.
 const LISTED: usize = 12;
 
 /// Whether a policy's tier can be sized: `hot:NODES` or `hot-objects:NODES`.
 #[must_use]
 pub fn is_sized(policy: &str) -> bool {
-    SIZED.contains(&name(policy))
-}
-
-fn name(policy: &str) -> &str {
-    policy.split(':').next().unwrap_or_default()
+    let name = policy.split(':').next().unwrap_or_default();
+    Filling::named(name).is_some_and(|filling| filling != Filling::FirstTouch)
 }
 
 /// One size of the fast memory.
-#[derive(Clone, Copy, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize)]
 struct Point {
+    /// Bytes of the fast memory that may be used.
+    #[serde(skip)]
+    limit: u64,
     /// Bytes of the fast memory that the program uses.
     fast_bytes: u64,
     /// Bytes elsewhere.
     elsewhere_bytes: u64,
-    /// Share of the bytes that reach memory which the fast nodes serve.
+    /// Share of the bytes that reach memory which the fast nodes serve, write-backs included.
     fast_share: f64,
     /// Predicted time: least, typical, most.
     seconds: [f64; 3],
     /// Additional time over that with all in fast memory: least, typical, most.
     loss: [f64; 3],
-    /// The same, typical, if the memory is filled in the order of first touches.
+    /// The same, typical, if the memory is filled in the order of first touches, where these were recorded.
     filled_loss: Option<f64>,
 }
 
@@ -69,13 +68,17 @@ pub struct Sizes {
     nodes: String,
     /// All that the program accesses.
     used_bytes: u64,
-    /// The largest size that was tried: what is used, or the memory of the nodes.
+    /// The largest size that was tried: what is used, or the memory of the nodes if that is less.
     whole_bytes: u64,
     may_lose: f64,
     /// The most that may lie elsewhere at that loss, typical.
     may_leave_bytes: u64,
-    /// The most that may at the largest loss of the range.
-    surely_may_leave_bytes: u64,
+    /// The most that may where any one uncertain quantity is at the end of its range that loses most.
+    may_leave_at_worst_bytes: u64,
+    /// The nodes that have what is elsewhere, at `may_leave_bytes`.
+    elsewhere_nodes: Vec<u32>,
+    /// Whether memory takes a tenth of the time or more with all in fast memory.
+    memory_bound: bool,
     /// Ascending by size.
     points: Vec<Point>,
     /// Those with the most bytes elsewhere at `may_leave_bytes`.
@@ -90,123 +93,142 @@ impl Question {
     /// additional time (0.05 is 5 %).
     ///
     /// # Errors
-    /// Those of [`Question::compare`]; if `policy` is no policy whose tier can be sized, or has a size already.
+    /// Those of [`Question::compare`]; if `policy` is none whose tier can be sized, or has a size already.
     pub fn sizes(&self, policy: &str, machine: &str, may_lose: f64) -> anyhow::Result<Sizes> {
+        let (name, nodes) = policy
+            .split_once(':')
+            .map_or((policy, None), |(n, t)| (n, Some(t)));
+        let Some(filling) = Filling::named(name).filter(|_| is_sized(policy)) else {
+            bail!("{policy}: hot:NODES and hot-objects:NODES can be sized");
+        };
+        if self.selection.affinity == crate::ASYM {
+            bail!("--affinity asym chooses the nodes, so that a policy cannot name them");
+        }
         let selected = self.open(machine)?;
-        let parameters = self.parameters(machine, &selected);
-        let (kind, nodes) = policy.split_once(':').unwrap_or((policy, ""));
-        let tier = Tier::parse(Some(nodes), policy, &selected.machine)?;
+        let tier = Tier::parse(nodes, policy, &selected.machine)?;
         if tier.is_limited() {
-            bail!(
-                "{policy}: its size is what is varied; write {kind}:{}",
-                tier_nodes(nodes)
-            );
+            let nodes = tier.text().split('@').next().unwrap_or_default();
+            bail!("{policy}: its size is what is varied; write {name}:{nodes}");
         }
-        Sizing {
+        let context = selected.context();
+        let sizing = Sizing {
             selected: &selected,
-            parameters: &parameters,
-            kind,
-            nodes,
+            parameters: &self.parameters(machine, &selected),
+            order: Order::of(filling, &context),
+            filled: (!context.profile.first_touches.is_empty())
+                .then(|| Order::of(Filling::FirstTouch, &context)),
             tier: &tier,
-        }
-        .answer(may_lose)
+            name,
+        };
+        sizing.answer(may_lose)
     }
-}
-
-fn tier_nodes(text: &str) -> &str {
-    text.split('@').next().unwrap_or_default()
 }
 
 struct Sizing<'a> {
     selected: &'a Selected,
     parameters: &'a Parameters,
-    kind: &'a str,
-    nodes: &'a str,
+    order: Order<'a>,
+    /// As a kernel fills fast memory, which the sizes are compared with.
+    filled: Option<Order<'a>>,
     tier: &'a Tier,
+    name: &'a str,
 }
 
 impl Sizing<'_> {
     fn answer(&self, may_lose: f64) -> anyhow::Result<Sizes> {
-        let page = self.selected.histogram.page_size();
+        let page = self.page();
         let pages = self.selected.histogram.len() as u64;
         let whole = pages.min(self.tier.size(&self.selected.machine) / page);
         let mut sizes: Vec<u64> = (0..=STEPS).map(|step| whole * step / STEPS).collect();
         sizes.dedup();
-        let mut points = self.predict(&sizes, whole, true)?;
+        let (mut points, bound) = self.predict(&sizes, whole, self.filled.as_ref())?;
         let holds = |end: usize| move |p: &Point| p.loss[end] <= may_lose;
         // Between the least of these sizes that suffices and the next smaller one, for the typical and the largest loss.
-        let mut finer: Vec<u64> = [1, 2]
-            .iter()
-            .flat_map(|end| between(&points, holds(*end), page))
-            .collect();
+        let ends = [1, 2].iter();
+        let mut finer: Vec<u64> = ends.flat_map(|end| between(&points, holds(*end), page)).collect();
         finer.sort_unstable();
         finer.dedup();
         if !finer.is_empty() {
-            points.extend(self.predict(&finer, whole, false)?);
-            points.sort_by_key(|p| p.fast_bytes);
-            points.dedup_by_key(|p| p.fast_bytes);
+            points.extend(self.predict(&finer, whole, None)?.0);
+            points.sort_by_key(|p| p.limit);
         }
-        let least = |end| {
-            points
-                .iter()
-                .find(|p| holds(end)(p))
-                .map_or(whole * page, |p| p.fast_bytes)
-        };
-        let used = pages * page;
-        let chosen = format!("{}:{}@{}", self.kind, self.nodes, least(1));
-        let (mappings, notes) = self.selected.mappings(&chosen)?;
+        let least = |end| points.iter().find(|p| holds(end)(p)).or(points.last());
+        let left = |end| least(end).map_or(0, |p| p.elsewhere_bytes);
+        let (at, worst) = (left(1), left(2));
+        let mapping = self
+            .order
+            .place(self.tier, least(1).map_or(whole * page, |p| p.limit));
+        let text = format!("{}:{}", self.name, self.tier.text());
+        let limited = format!("{text}@{}K", least(1).map_or(0, |p| p.limit).max(page) / 1024);
+        let policy = page_policy(&limited, &self.selected.machine, &Nothing)?;
         Ok(Sizes {
             machine: self.selected.machine.name.clone(),
             estimate: true,
-            policy: format!("{}:{}", self.kind, self.nodes),
-            nodes: self.nodes.to_owned(),
-            used_bytes: used,
+            policy: text,
+            nodes: self.tier.text().to_owned(),
+            used_bytes: pages * page,
             whole_bytes: whole * page,
             may_lose,
-            may_leave_bytes: used - least(1),
-            surely_may_leave_bytes: used - least(2),
+            may_leave_bytes: at,
+            may_leave_at_worst_bytes: worst,
+            elsewhere_nodes: self.elsewhere(&mapping),
+            memory_bound: bound,
             points,
-            objects: self.divided(&mappings[0]),
-            notes,
+            objects: self.divided(&mapping),
+            notes: policy.notes(&self.selected.context()),
         })
     }
 
-    /// Predicts sizes in pages, in one pass; `whole` is the baseline.
-    fn predict(&self, sizes: &[u64], whole: u64, filled: bool) -> anyhow::Result<Vec<Point>> {
-        let page = self.selected.histogram.page_size();
-        let of = |kind: &str, size: u64| format!("{kind}:{}@{}", self.nodes, size * page);
-        let mut names = vec![of(self.kind, whole)];
-        names.extend(sizes.iter().map(|size| of(self.kind, *size)));
-        if filled {
-            names.extend(sizes.iter().map(|size| of(FILL, *size)));
+    fn page(&self) -> u64 {
+        self.selected.histogram.page_size()
+    }
+
+    fn in_tier(&self, node: NodeId) -> bool {
+        self.tier.nodes().contains(&node)
+    }
+
+    /// Predicts sizes in pages; `whole` is the baseline. Also says whether the program is memory bound then.
+    fn predict(
+        &self,
+        sizes: &[u64],
+        whole: u64,
+        filled: Option<&Order<'_>>,
+    ) -> anyhow::Result<(Vec<Point>, bool)> {
+        let page = self.page();
+        let place = |order: &Order<'_>, size: u64| Mapping {
+            policy: format!("{}@{}", self.name, size * page),
+            nodes: order.place(self.tier, size * page),
+        };
+        let baseline = place(&self.order, whole);
+        let (mut points, mut bound) = (Vec::new(), false);
+        for sizes in sizes.chunks(AT_A_TIME) {
+            let mut mappings = vec![baseline.clone()];
+            mappings.extend(sizes.iter().map(|size| place(&self.order, *size)));
+            mappings.extend(
+                filled
+                    .iter()
+                    .flat_map(|order| sizes.iter().map(|size| place(order, *size))),
+            );
+            let context = self.selected.context();
+            let simulation = simulate(&context, &mappings, &self.selected.reader, self.parameters)?;
+            bound = simulation.baseline().memory_share.typical >= MEMORY_BOUND;
+            let loss_of = |at: usize| loss(simulation.predictions[at].speedup);
+            points.extend(sizes.iter().enumerate().map(|(at, size)| {
+                let prediction = &simulation.predictions[1 + at];
+                let nodes = &mappings[1 + at].nodes;
+                let fast_bytes = nodes.iter().filter(|n| self.in_tier(**n)).count() as u64 * page;
+                Point {
+                    limit: size * page,
+                    fast_bytes,
+                    elsewhere_bytes: nodes.len() as u64 * page - fast_bytes,
+                    fast_share: self.fast_share(prediction),
+                    seconds: three(prediction.seconds),
+                    loss: loss_of(1 + at),
+                    filled_loss: filled.map(|_| loss_of(1 + sizes.len() + at)[1]),
+                }
+            }));
         }
-        let mappings: Vec<Mapping> = names
-            .iter()
-            .map(|name| Ok(self.selected.mappings(name)?.0.remove(0)))
-            .collect::<anyhow::Result<_>>()?;
-        let simulation = simulate(
-            &self.selected.context(),
-            &mappings,
-            &self.selected.reader,
-            self.parameters,
-        )?;
-        let fast = |mapping: &Mapping| {
-            let in_tier = mapping.nodes.iter().filter(|n| self.tier.nodes().contains(n));
-            in_tier.count() as u64 * page
-        };
-        let point = |at: usize| {
-            let prediction = &simulation.predictions[1 + at];
-            let fast_bytes = fast(&mappings[1 + at]);
-            Point {
-                fast_bytes,
-                elsewhere_bytes: mappings[0].nodes.len() as u64 * page - fast_bytes,
-                fast_share: self.fast_share(prediction),
-                seconds: three(prediction.seconds),
-                loss: loss(prediction.speedup),
-                filled_loss: filled.then(|| filled_loss(&simulation, 1 + sizes.len() + at)),
-            }
-        };
-        Ok((0..sizes.len()).map(point).collect())
+        Ok((points, bound))
     }
 
     fn fast_share(&self, prediction: &Prediction) -> f64 {
@@ -214,38 +236,42 @@ impl Sizing<'_> {
             let counted = prediction.controllers.iter().filter(|c| of(c.node));
             counted.map(|c| c.bytes).sum()
         };
-        let all = bytes(&|_| true);
-        if all == 0.0 {
-            1.0
-        } else {
-            bytes(&|n| self.tier.nodes().contains(&n)) / all
+        match bytes(&|_| true) {
+            0.0 => 1.0,
+            all => bytes(&|n| self.in_tier(n)) / all,
         }
     }
 
-    fn divided(&self, mapping: &Mapping) -> Vec<Divided> {
-        let page = self.selected.histogram.page_size();
+    fn elsewhere(&self, mapping: &[NodeId]) -> Vec<u32> {
+        let mut nodes: Vec<u32> = mapping
+            .iter()
+            .filter(|n| !self.in_tier(**n))
+            .map(|n| n.0)
+            .collect();
+        nodes.sort_unstable();
+        nodes.dedup();
+        nodes
+    }
+
+    fn divided(&self, mapping: &[NodeId]) -> Vec<Divided> {
+        let page = self.page();
         let mut sums: BTreeMap<ObjectId, [u64; 3]> = BTreeMap::new();
-        for (view, node) in self.selected.histogram.iter().zip(&mapping.nodes) {
+        for (view, node) in self.selected.histogram.iter().zip(mapping) {
             let sum = sums.entry(view.object).or_default();
-            let elsewhere = !self.tier.nodes().contains(node);
-            *sum = [
-                sum[0] + page,
-                sum[1] + page * u64::from(elsewhere),
-                sum[2] + view.lines(),
-            ];
+            let elsewhere = u64::from(!self.in_tier(*node));
+            *sum = [sum[0] + page, sum[1] + page * elsewhere, sum[2] + view.lines()];
         }
         let ids: Vec<ObjectId> = sums.keys().copied().collect();
         let named = object_names(self.selected.profile(), &ids)
             .into_iter()
             .zip(sums.into_values());
-        let mut objects: Vec<Divided> = named
-            .map(|(object, [bytes, elsewhere_bytes, lines])| Divided {
-                object,
-                bytes,
-                elsewhere_bytes,
-                lines,
-            })
-            .collect();
+        let divided = |(object, [bytes, elsewhere_bytes, lines]): (String, [u64; 3])| Divided {
+            object,
+            bytes,
+            elsewhere_bytes,
+            lines,
+        };
+        let mut objects: Vec<Divided> = named.map(divided).collect();
         objects.sort_by(|a, b| {
             b.elsewhere_bytes
                 .cmp(&a.elsewhere_bytes)
@@ -260,11 +286,9 @@ fn between(points: &[Point], holds: impl Fn(&Point) -> bool, page: u64) -> Vec<u
     match points.iter().position(holds) {
         None | Some(0) => Vec::new(),
         Some(at) => {
-            let [below, least] = [at - 1, at].map(|i| points[i].fast_bytes / page);
-            (1..STEPS)
-                .map(|step| below + (least - below) * step / STEPS)
-                .filter(|s| *s > below && *s < least)
-                .collect()
+            let [below, least] = [at - 1, at].map(|i| points[i].limit / page);
+            let steps = (1..STEPS).map(|step| below + (least - below) * step / STEPS);
+            steps.filter(|s| *s > below && *s < least).collect()
         }
     }
 }
@@ -274,35 +298,49 @@ fn loss(speedup: Range) -> [f64; 3] {
     [speedup.max, speedup.typical, speedup.min].map(|s| 1.0 / s - 1.0)
 }
 
-fn filled_loss(simulation: &Simulation, at: usize) -> f64 {
-    loss(simulation.predictions[at].speedup)[1]
-}
-
 fn three(range: Range) -> [f64; 3] {
     [range.min, range.typical, range.max]
 }
 
-/// `+5.0 %`, `-1.2 %`.
+/// `+5.0 %`, `-1.2 %`; `0.0 %` for less than a twentieth of a per cent.
 fn signed(fraction: f64) -> String {
-    let sign = if fraction >= 0.0005 { "+" } else { "" };
-    format!("{sign}{}", percent(fraction))
+    match fraction {
+        f if f.abs() < 0.0005 => percent(0.0),
+        f if f > 0.0 => format!("+{}", percent(f)),
+        f => percent(f),
+    }
 }
 
 impl Sizes {
-    fn headline(&self) -> String {
-        let share = |part: u64| percent(part as f64 / self.used_bytes.max(1) as f64);
-        let sure = match self.surely_may_leave_bytes {
-            0 => "nothing can be said to".to_owned(),
-            part => format!("{} ({})", bytes(part), share(part)),
+    /// Two sentences: what may lie elsewhere typically, and at worst.
+    fn headline(&self) -> [String; 2] {
+        let of_it = |part: u64| {
+            let share = percent(part as f64 / self.used_bytes.max(1) as f64);
+            format!("{} ({share})", bytes(part))
         };
-        format!(
-            "{} of {} ({}) may lie elsewhere than on {} at a loss of at most {}; {sure} if every uncertain quantity is at its worst",
-            bytes(self.may_leave_bytes),
-            bytes(self.used_bytes),
-            share(self.may_leave_bytes),
-            self.nodes,
-            percent(self.may_lose)
-        )
+        let must = self.used_bytes - self.whole_bytes;
+        let must = match must {
+            0 => String::new(),
+            _ => format!(
+                "; {} must, as {} has {}, and losses are over that",
+                bytes(must),
+                self.nodes,
+                bytes(self.whole_bytes)
+            ),
+        };
+        [
+            format!(
+                "{} of {} may lie elsewhere than on {} at a loss of at most {}{must}",
+                of_it(self.may_leave_bytes),
+                bytes(self.used_bytes),
+                self.nodes,
+                percent(self.may_lose)
+            ),
+            format!(
+                "{} may where any one quantity that the model does not know is at its worst",
+                of_it(self.may_leave_at_worst_bytes)
+            ),
+        ]
     }
 
     /// Formats the sizes for the terminal.
@@ -329,13 +367,38 @@ impl Sizes {
             ]
         };
         let rows = self.points.iter().map(row);
-        let sizes = table(
-            "rrrrrrr",
-            std::iter::once(header.map(str::to_owned).into()).chain(rows),
-        );
-        let header = ["elsewhere then", "of", "object", "lines a KiB"];
+        let header = std::iter::once(header.map(str::to_owned).into());
+        let sizes = table("rrrrrrr", header.chain(rows));
+        let [typical, worst] = self.headline();
+        let bound = match self.memory_bound {
+            true => "",
+            false => "\nNot memory bound: memory is less than a tenth of the time, wherever it lies.\n",
+        };
+        format!(
+            "{} on {}: {typical}.\n{worst}.\n\n{sizes}\n{}{bound}\nEstimates. Losses are over the time with {} on {}.\n",
+            self.policy,
+            self.machine,
+            self.elsewhere(),
+            bytes(self.whole_bytes),
+            self.nodes,
+        )
+    }
+
+    /// The objects that lie elsewhere at the size that may be left; empty if nothing does.
+    fn elsewhere(&self) -> String {
         let left = self.objects.iter().filter(|o| o.elsewhere_bytes > 0);
-        let rows = left.clone().take(LISTED).map(|o| {
+        let count = left.clone().count();
+        if count == 0 {
+            return String::new();
+        }
+        let nodes = format_list(&self.elsewhere_nodes);
+        let header = [
+            format!("on {nodes} then"),
+            "of".into(),
+            "object".into(),
+            "lines a KiB".into(),
+        ];
+        let rows = left.take(LISTED).map(|o| {
             vec![
                 bytes(o.elsewhere_bytes),
                 bytes(o.bytes),
@@ -343,19 +406,12 @@ impl Sizes {
                 significant(o.lines as f64 / (o.bytes as f64 / 1024.0)),
             ]
         });
-        let objects = table(
-            "rrlr",
-            std::iter::once(header.map(str::to_owned).into()).chain(rows),
-        );
-        let more = nodewise_report::and_more(left.count().saturating_sub(LISTED), "object", "--json");
-        format!(
-            "{} on {}: {}.\n\n{sizes}\n{objects}{more}\nEstimates. Losses are over all of it on {}, {} of it.\n",
-            self.policy,
-            self.machine,
-            self.headline(),
-            self.nodes,
-            bytes(self.whole_bytes)
-        )
+        let more = nodewise_report::and_more(count.saturating_sub(LISTED), "object", "--json");
+        let objects = table("rrlr", std::iter::once(header.into()).chain(rows));
+        match more.is_empty() {
+            true => objects,
+            false => format!("{objects}{}\n", more.trim_start()),
+        }
     }
 
     /// The document of `simulate --sweep hot:NODES --json` (its keys: `docs/model.md`).
@@ -376,11 +432,7 @@ impl Sizes {
             fast_share: p.fast_share,
         };
         let points: Vec<SizePoint> = self.points.iter().map(point).collect();
-        sizes_svg(
-            &format!("{} on {}", self.policy, self.machine),
-            &self.headline(),
-            self.may_lose,
-            &points,
-        )
+        let title = format!("{} on {}", self.policy, self.machine);
+        sizes_svg(&title, &self.headline(), self.may_lose, &points)
     }
 }

@@ -3,7 +3,10 @@
 use super::moving::Limits;
 use super::table::significant;
 use crate::Selected;
+use anyhow::bail;
 use nodewise_placement::migration::{BALANCE, MIGRATION_POLICIES, migration_policy};
+use nodewise_placement::page_policy;
+use nodewise_placement::policies::Nothing;
 use nodewise_report::{SweepPoint, table};
 use nodewise_simulation::{Moving, Parameters, Prediction, Simulation, simulate_moving};
 use serde::Serialize;
@@ -51,6 +54,11 @@ pub(super) fn sweep(
     selected: &Selected,
     parameters: &Parameters,
 ) -> anyhow::Result<Sweep> {
+    if page_policy(text, &selected.machine, &Nothing).is_ok() {
+        bail!(
+            "--sweep {text}: a policy that moves pages (balance:out-w), hot:NODES or hot-objects:NODES can be swept"
+        );
+    }
     let policy = format!("{BALANCE}{}", text.strip_prefix(BALANCE).unwrap_or(text));
     migration_policy(&policy, &selected.machine)?;
     let mut settings = Vec::new();

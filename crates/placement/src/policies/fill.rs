@@ -1,14 +1,14 @@
 //! First touch while there is room: what a kernel does where memory that is near is scarce.
 
+use super::sized::{Filling, sized};
 use super::{Policy, Request};
 use crate::tier::Tier;
 use crate::{Context, Mapping, PagePolicy, PolicyError};
-use nodewise_analysis::first_touches;
 
 /// `fill:NODES[@SIZE]`: pages in the order of first touches, each on the node of those named that is nearest to the thread
-/// which touches it first, up to their memory or SIZE; then on the nearest other node. As Linux allocates where nodes are
-/// full, by its distances; within a slice, touches are assumed to ascend by address. Nothing moves later. The baseline
-/// for [`super::Hot`].
+/// which touches it first, up to their memory or SIZE; then on the nearest other node, by latency. As Linux allocates
+/// where nodes are full; within a slice, touches are assumed to ascend by address, and pages of which the first touch was
+/// not recorded come last. Nothing moves later. The baseline for [`super::Hot`].
 #[derive(Clone, Debug)]
 pub struct Fill(Tier);
 
@@ -23,16 +23,16 @@ impl PagePolicy for Fill {
     }
 
     fn place(&self, context: &Context<'_>) -> Mapping {
-        let touches = first_touches(context.profile, context.histogram);
-        let mut order: Vec<usize> = (0..touches.len()).collect();
-        order.sort_by_key(|&page| touches[page].map(|t| t.slice));
-        let touched_from = context.first_touch();
-        let nodes = self.0.fill(context, &order, |page, costs| {
-            costs.copy_from_slice(&context.machine.latency_ns[touched_from[page].index()]);
-        });
-        Mapping {
-            policy: self.name(),
-            nodes,
+        sized(Filling::FirstTouch, &self.0, context, self.name())
+    }
+
+    fn notes(&self, context: &Context<'_>) -> Vec<String> {
+        match context.profile.first_touches.is_empty() {
+            true => vec![format!(
+                "{}: first touches were not recorded; pages are filled in by address",
+                self.name()
+            )],
+            false => Vec::new(),
         }
     }
 }

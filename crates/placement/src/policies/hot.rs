@@ -1,7 +1,8 @@
 //! The hottest pages, or objects, in the memory that is fast and scarce.
 
+use super::sized::{Filling, sized};
 use super::{Policy, Request};
-use crate::tier::{Tier, latency_costs};
+use crate::tier::Tier;
 use crate::{Context, Mapping, PagePolicy, PolicyError, formulas};
 use nodewise_analysis::figures::percent;
 use nodewise_profile::ObjectId;
@@ -14,10 +15,10 @@ use std::collections::BTreeMap;
 const LEAST_IN_FLIGHT: f64 = 2.0;
 const MOST_IN_FLIGHT: f64 = 12.0;
 
-/// `hot:NODES[@SIZE]`: pages in descending order of the lines that they had from memory (ties: of accesses, then of page
-/// numbers), on the nodes named, up to their memory or SIZE; the rest on the others. Within a tier each page is on the
-/// node from which its readers have it with the least latency. With the whole run's counts known beforehand this is the
-/// bound for any policy that keeps pages in place: no other set of as many pages has more lines.
+/// `hot:NODES[@SIZE]`: pages in descending order of the lines that they had from memory (ties: of accesses, then of a hash
+/// of page numbers), on the nodes named, up to their memory or SIZE; the rest on the others. Within a tier each page is
+/// on the node from which its readers have it with the least latency. Among placements that stay, none with as many pages
+/// in the tier fetches more lines from it, unless a node of it is full while others have room.
 #[derive(Clone, Debug)]
 pub struct Hot(Tier);
 
@@ -32,9 +33,7 @@ impl PagePolicy for Hot {
     }
 
     fn place(&self, context: &Context<'_>) -> Mapping {
-        let mut order = heats(context);
-        order.par_sort_unstable();
-        fill(self, &self.0, context, order.into_iter().map(|h| h.3))
+        sized(Filling::Hot, &self.0, context, self.name())
     }
 }
 
@@ -71,27 +70,20 @@ impl PagePolicy for HotObjects {
     }
 
     fn place(&self, context: &Context<'_>) -> Mapping {
-        let ranked = ranked(context);
-        let rank: BTreeMap<ObjectId, usize> = ranked.iter().enumerate().map(|(i, o)| (o.0, i)).collect();
-        let mut order: Vec<usize> = (0..context.histogram.len()).collect();
-        order.sort_by_key(|page| rank[&context.histogram.objects[*page]]);
-        fill(self, &self.0, context, order.into_iter())
+        sized(Filling::HotObjects, &self.0, context, self.name())
     }
 
     fn notes(&self, context: &Context<'_>) -> Vec<String> {
         let room = self.0.size(context.machine) / context.histogram.page_size();
-        certain(&ranked(context), room)
-            .map(|certain| {
-                format!(
-                    "{}: {} of what it puts on {} lies there however many misses of each object are in flight at a time ({LEAST_IN_FLIGHT} to \
-                     {MOST_IN_FLIGHT}); objects of the rest could change places with others",
-                    self.name(),
-                    percent(certain),
-                    self.0.text()
-                )
-            })
-            .into_iter()
-            .collect()
+        let note = certain(&ranked(context), room).map(|certain| {
+            format!(
+                "{}: {} of what it puts there would be there however many misses of each object are in flight at a time \
+                 ({LEAST_IN_FLIGHT} to {MOST_IN_FLIGHT}, the model's range); the rest could change places with other objects",
+                self.name(),
+                percent(certain),
+            )
+        });
+        note.into_iter().collect()
     }
 }
 
@@ -108,49 +100,51 @@ fn ranked(context: &Context<'_>) -> Vec<(ObjectId, Heat)> {
     ranked
 }
 
-/// The share of the tier's pages that are there at any number of misses in flight an object; `None` if all objects fit.
-/// An object is certain if it fits behind all that could come before it: those with more than 1/6 of its lines a page.
+/// The share of the tier's pages that belong to objects with so many pages there at any number of misses in flight an
+/// object; `None` if all objects fit. Of an object those are certain that fit behind all others which could come before
+/// it: those with more than 1/6 of its lines a page.
 fn certain(ranked: &[(ObjectId, Heat)], room: u64) -> Option<f64> {
     let all: u64 = ranked.iter().map(|o| o.1.pages).sum();
     if all <= room || room == 0 {
         return None;
     }
     let spread = MOST_IN_FLIGHT / LEAST_IN_FLIGHT;
-    let before = |density: f64| -> u64 {
-        let could = ranked.iter().filter(|o| o.1.density() * spread >= density);
-        could.map(|o| o.1.pages).sum()
+    let sure = |(object, heat): &(ObjectId, Heat)| {
+        let before = ranked
+            .iter()
+            .filter(|(other, o)| other != object && o.density() * spread >= heat.density());
+        let before: u64 = before.map(|o| o.1.pages).sum();
+        room.saturating_sub(before).min(heat.pages)
     };
-    let sure = ranked
-        .iter()
-        .filter(|o| o.1.lines > 0 && before(o.1.density()) <= room);
-    Some(sure.map(|o| o.1.pages).sum::<u64>() as f64 / room as f64)
+    let with_lines = ranked.iter().filter(|o| o.1.lines > 0);
+    Some(with_lines.map(sure).sum::<u64>() as f64 / room as f64)
 }
 
-/// Lines and accesses of each page, largest first, and its index; ties are in the order of a hash of the page number.
-fn heats(context: &Context<'_>) -> Vec<(Reverse<u64>, Reverse<u64>, u32, usize)> {
+/// Pages by lines, then accesses, largest first; ties in the order of a hash of the page number.
+pub(super) fn hottest_pages(context: &Context<'_>) -> Vec<u32> {
     let heat = |page: usize| {
         let view = context.histogram.page(page);
         let spread = formulas::random(view.page.0, 0, u32::MAX);
-        (Reverse(view.lines()), Reverse(view.accesses()), spread, page)
+        (
+            Reverse(view.lines()),
+            Reverse(view.accesses()),
+            spread,
+            page as u32,
+        )
     };
-    (0..context.histogram.len()).into_par_iter().map(heat).collect()
+    let mut order: Vec<_> = (0..context.histogram.len()).into_par_iter().map(heat).collect();
+    order.par_sort_unstable();
+    order.into_iter().map(|h| h.3).collect()
 }
 
-fn fill(
-    policy: &impl PagePolicy,
-    tier: &Tier,
-    context: &Context<'_>,
-    order: impl Iterator<Item = usize>,
-) -> Mapping {
-    let order: Vec<usize> = order.collect();
-    let nodes = tier.fill(context, &order, |page, costs| {
-        let entries = context.histogram.page(page).entries;
-        latency_costs(entries, context.affinity, context.machine, costs);
-    });
-    Mapping {
-        policy: policy.name(),
-        nodes,
-    }
+/// Pages by their objects' lines a page, largest first; an object's pages ascend.
+pub(super) fn hottest_objects(context: &Context<'_>) -> Vec<u32> {
+    let ranked = ranked(context);
+    let rank: BTreeMap<ObjectId, u32> = ranked.iter().map(|o| o.0).zip(0..).collect();
+    let of_page: Vec<u32> = context.histogram.objects.iter().map(|id| rank[id]).collect();
+    let mut order: Vec<u32> = (0..context.histogram.len() as u32).collect();
+    order.sort_by_key(|page| of_page[*page as usize]);
+    order
 }
 
 #[cfg(test)]

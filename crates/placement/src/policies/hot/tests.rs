@@ -48,7 +48,7 @@ fn pages() -> impl Strategy<Value = Vec<Vec<u64>>> {
 
 proptest! {
     #[test]
-    fn the_fast_nodes_have_the_most_accesses_that_so_many_pages_can_have(pages in pages(), size in 0u64..70) {
+    fn the_fast_nodes_have_the_most_accesses_that_so_many_pages_can_have(pages in pages(), size in 1u64..70) {
         let recorded = recorded(tiered(), &pages);
         let nodes = place(&format!("hot:0-1@{}K", 4 * size), &recorded.context());
         let histogram = &recorded.histogram;
@@ -80,15 +80,20 @@ proptest! {
     }
 
     #[test]
-    fn no_node_has_more_pages_than_memory(pages in pages(), fast in 1u64..20, slow in 30u64..60) {
+    fn no_node_has_more_pages_than_memory(pages in pages(), sizes in [(1u64..40), (1u64..40), (1u64..40), (1u64..40)], near in proptest::bool::ANY) {
         let mut machine = tiered();
-        for (node, size) in machine.nodes.iter_mut().zip([fast, fast, slow, slow]) {
+        for (node, size) in machine.nodes.iter_mut().zip(sizes) {
             node.memory = size * PAGE;
         }
+        if near {
+            machine.latency_ns[0] = vec![100.0, 350.0, 300.0, 400.0];
+        }
+        let has: u64 = sizes.iter().sum();
+        prop_assume!(pages.len() as u64 <= has);
         let recorded = recorded(machine, &pages);
         for policy in ["hot:0-1", "hot-objects:0-1", "fill:0-1", "hot:cxl", "fill:0@16K"] {
             let nodes = place(policy, &recorded.context());
-            for (node, has) in [fast, fast, slow, slow].into_iter().enumerate() {
+            for (node, has) in sizes.into_iter().enumerate() {
                 let used = nodes.iter().filter(|n| **n == node as u32).count() as u64;
                 prop_assert!(used <= has, "{policy}: node {node} has {used} pages of {has}");
             }
@@ -161,13 +166,15 @@ fn objects_are_placed_as_a_whole_and_the_last_one_is_divided() {
             .unwrap()
             .notes(context)
     };
-    assert!(notes("hot-objects:0@16K", &context)[0].contains(": 0 % of what it puts on 0@16K"));
+    assert!(notes("hot-objects:0@16K", &context)[0].contains(": 0.0 % of what it puts there"));
     assert_eq!(notes("hot-objects:0@48K", &context), [""; 0]);
     let mut clear = recorded.clone();
     for (entry, page) in clear.histogram.entries.iter_mut().zip(0..) {
         entry.lines = if (4..8).contains(&page) { 100 } else { 3 };
     }
-    assert!(notes("hot-objects:0@32K", &clear.context())[0].contains(": 50 % of what it puts on"));
+    assert!(notes("hot-objects:0@32K", &clear.context())[0].contains(": 50.0 % of what it puts there"));
+    // A divided object: whatever else is in the tier, it has the rest.
+    assert!(notes("hot-objects:0@12K", &clear.context())[0].contains(": 100.0 % of what it puts there"));
 }
 
 #[test]
@@ -177,7 +184,13 @@ fn what_cannot_be_a_tier_is_refused_in_one_line() {
         ("hot:0-3", "these are all nodes of test"),
         ("hot:7", "nodes with memory are 0-3 on test"),
         ("hot:", "`` is no list of nodes"),
-        ("hot:hbm", "no node of test is said to be hbm"),
+        (
+            "hot:fast",
+            "nor a kind of memory (dram, hbm, cxl, device, persistent)",
+        ),
+        ("hot:0@0", "`0` is less than a page"),
+        ("hot:0@4", "`4` is less than a page"),
+        ("hot:HBM", "no node of test is said to be hbm"),
         ("fill:0@x", "`x` is no size such as 8G"),
         ("hot-objects:0@-1", "`-1` is no size such as 8G"),
     ] {

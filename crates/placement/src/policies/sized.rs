@@ -1,0 +1,90 @@
+//! Mappings that fill a tier in an order, for one size of it or for many.
+
+use super::hot::{hottest_objects, hottest_pages};
+use crate::tier::{Tier, latency_costs};
+use crate::{Context, Mapping};
+use nodewise_analysis::first_touches;
+use nodewise_machine::NodeId;
+
+/// In which order pages go into a tier.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Filling {
+    /// The hottest pages first: `hot`.
+    Hot,
+    /// The hottest objects first: `hot-objects`.
+    HotObjects,
+    /// In the order of first touches: `fill`.
+    FirstTouch,
+}
+
+impl Filling {
+    /// By the name of the policy: `hot`, `hot-objects`, `fill`.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        match name {
+            "hot" => Some(Self::Hot),
+            "hot-objects" => Some(Self::HotObjects),
+            "fill" => Some(Self::FirstTouch),
+            _ => None,
+        }
+    }
+}
+
+/// The order of a filling and what it costs to have pages on each node, once for all sizes.
+pub struct Order<'a> {
+    context: &'a Context<'a>,
+    pages: Vec<u32>,
+    /// The node of the thread that touches each page first, if that is what is near.
+    touched_from: Option<Vec<NodeId>>,
+}
+
+impl<'a> Order<'a> {
+    /// The order in which the context's pages are filled in.
+    #[must_use]
+    pub fn of(filling: Filling, context: &'a Context<'a>) -> Self {
+        let (pages, touched_from) = match filling {
+            Filling::Hot => (hottest_pages(context), None),
+            Filling::HotObjects => (hottest_objects(context), None),
+            Filling::FirstTouch => (first_touched(context), Some(context.first_touch())),
+        };
+        Self {
+            context,
+            pages,
+            touched_from,
+        }
+    }
+
+    /// The node of each page if the tier has `size` bytes.
+    #[must_use]
+    pub fn place(&self, tier: &Tier, size: u64) -> Vec<NodeId> {
+        let Context {
+            histogram,
+            affinity,
+            machine,
+            ..
+        } = *self.context;
+        tier.fill(self.context, size, &self.pages, |page, costs| {
+            match &self.touched_from {
+                Some(from) => costs.copy_from_slice(&machine.latency_ns[from[page].index()]),
+                None => latency_costs(histogram.page(page).entries, affinity, machine, costs),
+            }
+        })
+    }
+}
+
+/// Pages in the order of first touches; those of which it is not known come last.
+fn first_touched(context: &Context<'_>) -> Vec<u32> {
+    let touches = first_touches(context.profile, context.histogram);
+    let mut order: Vec<u32> = (0..touches.len() as u32).collect();
+    order.sort_by_key(|page| {
+        let touch = touches[*page as usize];
+        (touch.is_none(), touch.map(|t| t.slice))
+    });
+    order
+}
+
+/// The mapping of a policy with this tier.
+pub(super) fn sized(filling: Filling, tier: &Tier, context: &Context<'_>, policy: String) -> Mapping {
+    let nodes = Order::of(filling, context).place(tier, tier.size(context.machine));
+    Mapping { policy, nodes }
+}
