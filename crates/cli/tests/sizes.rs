@@ -142,6 +142,7 @@ fn the_picture_is_written_and_what_cannot_be_sized_is_refused_in_one_line() {
             file,
             "--sweep",
             "hot:0",
+            "--force",
             "--svg",
             svg.to_str().unwrap(),
         ],

@@ -10,7 +10,7 @@ use nodewise_machine::{Machine, MemoryKind, NodeId, parse_bytes};
 pub struct Tier {
     /// As it was written.
     text: String,
-    /// Ascending.
+    /// The nodes that are filled first, ascending.
     nodes: Vec<NodeId>,
     /// Bytes; all that the nodes have if none is given.
     limit: Option<u64>,
@@ -71,7 +71,7 @@ impl Tier {
         &self.text
     }
 
-    /// Its nodes, ascending.
+    /// The nodes that are filled first, ascending.
     #[must_use]
     pub fn nodes(&self) -> &[NodeId] {
         &self.nodes

@@ -180,7 +180,7 @@ mod tests {
         );
         assert_eq!(svg.matches("class=\"dot\"").count(), 2);
         assert!(svg.contains("hot:0 on &lt;b&gt;") && svg.contains("1 &amp; 2.") && !svg.contains("NaN"));
-        assert!(svg.contains("1.00 GiB in fast memory"));
+        assert!(svg.contains("1 GiB in fast memory"));
         let none = sizes_svg("hot:0", &[String::new(), String::new()], 0.0, &[]);
         assert!(!none.contains("NaN"));
     }

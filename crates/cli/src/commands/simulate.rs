@@ -280,7 +280,7 @@ impl Arguments {
     }
 }
 
-/// `5%` or `0.05`.
+/// A share of the time, written `5%` or `0.05`.
 fn loss(text: &str) -> Result<f64, String> {
     let (number, unit) = text
         .strip_suffix('%')

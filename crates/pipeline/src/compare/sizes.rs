@@ -36,7 +36,7 @@ struct Point {
     limit: u64,
     /// Bytes of the fast memory that the program uses.
     fast_bytes: u64,
-    /// Bytes elsewhere.
+    /// Bytes that the program uses on other nodes.
     elsewhere_bytes: u64,
     /// Share of the bytes that reach memory which the fast nodes serve, write-backs included.
     fast_share: f64,
@@ -62,7 +62,7 @@ struct Divided {
 pub struct Sizes {
     machine: String,
     estimate: bool,
-    /// `hot:0`.
+    /// The policy without a size: `hot:0`.
     policy: String,
     /// `0`, as the user wrote the nodes.
     nodes: String,
@@ -79,7 +79,7 @@ pub struct Sizes {
     elsewhere_nodes: Vec<u32>,
     /// Whether memory takes a tenth of the time or more with all in fast memory.
     memory_bound: bool,
-    /// Ascending by size.
+    /// The sizes that were predicted, ascending.
     points: Vec<Point>,
     /// Those with the most bytes elsewhere at `may_leave_bytes`.
     objects: Vec<Divided>,

@@ -1,14 +1,11 @@
 //! The hottest pages, or objects, in the memory that is fast and scarce.
 
-use super::sized::{Filling, sized};
+use super::sized::{Filling, Heat, ranked, sized};
 use super::{Policy, Request};
 use crate::tier::Tier;
-use crate::{Context, Mapping, PagePolicy, PolicyError, formulas};
+use crate::{Context, Mapping, PagePolicy, PolicyError};
 use nodewise_analysis::figures::percent;
 use nodewise_profile::ObjectId;
-use rayon::prelude::*;
-use std::cmp::Reverse;
-use std::collections::BTreeMap;
 
 /// Misses that a CPU has in flight, least and most (`docs/model.md`): by so much two objects' exposures to latency can
 /// differ that have equally many lines.
@@ -50,20 +47,6 @@ pub(super) fn objects(request: &Request<'_>) -> Result<Policy, PolicyError> {
     Ok(Box::new(HotObjects(tier)))
 }
 
-/// Pages and lines of an object.
-#[derive(Clone, Copy, Default)]
-struct Heat {
-    pages: u64,
-    lines: u64,
-}
-
-impl Heat {
-    /// Lines a page.
-    fn density(self) -> f64 {
-        self.lines as f64 / self.pages.max(1) as f64
-    }
-}
-
 impl PagePolicy for HotObjects {
     fn name(&self) -> String {
         format!("hot-objects:{}", self.0.text())
@@ -87,19 +70,6 @@ impl PagePolicy for HotObjects {
     }
 }
 
-/// By object: the hottest first.
-fn ranked(context: &Context<'_>) -> Vec<(ObjectId, Heat)> {
-    let mut heats: BTreeMap<ObjectId, Heat> = BTreeMap::new();
-    for page in context.histogram.iter() {
-        let heat = heats.entry(page.object).or_default();
-        heat.pages += 1;
-        heat.lines += page.lines();
-    }
-    let mut ranked: Vec<_> = heats.into_iter().collect();
-    ranked.sort_by(|a, b| b.1.density().total_cmp(&a.1.density()).then(a.0.cmp(&b.0)));
-    ranked
-}
-
 /// The share of the tier's pages that belong to objects with so many pages there at any number of misses in flight an
 /// object; `None` if all objects fit. Of an object those are certain that fit behind all others which could come before
 /// it: those with more than 1/6 of its lines a page.
@@ -118,33 +88,6 @@ fn certain(ranked: &[(ObjectId, Heat)], room: u64) -> Option<f64> {
     };
     let with_lines = ranked.iter().filter(|o| o.1.lines > 0);
     Some(with_lines.map(sure).sum::<u64>() as f64 / room as f64)
-}
-
-/// Pages by lines, then accesses, largest first; ties in the order of a hash of the page number.
-pub(super) fn hottest_pages(context: &Context<'_>) -> Vec<u32> {
-    let heat = |page: usize| {
-        let view = context.histogram.page(page);
-        let spread = formulas::random(view.page.0, 0, u32::MAX);
-        (
-            Reverse(view.lines()),
-            Reverse(view.accesses()),
-            spread,
-            page as u32,
-        )
-    };
-    let mut order: Vec<_> = (0..context.histogram.len()).into_par_iter().map(heat).collect();
-    order.par_sort_unstable();
-    order.into_iter().map(|h| h.3).collect()
-}
-
-/// Pages by their objects' lines a page, largest first; an object's pages ascend.
-pub(super) fn hottest_objects(context: &Context<'_>) -> Vec<u32> {
-    let ranked = ranked(context);
-    let rank: BTreeMap<ObjectId, u32> = ranked.iter().map(|o| o.0).zip(0..).collect();
-    let of_page: Vec<u32> = context.histogram.objects.iter().map(|id| rank[id]).collect();
-    let mut order: Vec<u32> = (0..context.histogram.len() as u32).collect();
-    order.sort_by_key(|page| of_page[*page as usize]);
-    order
 }
 
 #[cfg(test)]

@@ -1,10 +1,13 @@
 //! Mappings that fill a tier in an order, for one size of it or for many.
 
-use super::hot::{hottest_objects, hottest_pages};
 use crate::tier::{Tier, latency_costs};
-use crate::{Context, Mapping};
+use crate::{Context, Mapping, formulas};
 use nodewise_analysis::first_touches;
 use nodewise_machine::NodeId;
+use nodewise_profile::ObjectId;
+use rayon::prelude::*;
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
 
 /// In which order pages go into a tier.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,6 +73,60 @@ impl<'a> Order<'a> {
             }
         })
     }
+}
+
+/// Pages and lines of an object.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Heat {
+    pub pages: u64,
+    pub lines: u64,
+}
+
+impl Heat {
+    /// Lines for each page of the object.
+    pub fn density(self) -> f64 {
+        self.lines as f64 / self.pages.max(1) as f64
+    }
+}
+
+/// By object: the hottest first.
+pub(super) fn ranked(context: &Context<'_>) -> Vec<(ObjectId, Heat)> {
+    let mut heats: BTreeMap<ObjectId, Heat> = BTreeMap::new();
+    for page in context.histogram.iter() {
+        let heat = heats.entry(page.object).or_default();
+        heat.pages += 1;
+        heat.lines += page.lines();
+    }
+    let mut ranked: Vec<_> = heats.into_iter().collect();
+    ranked.sort_by(|a, b| b.1.density().total_cmp(&a.1.density()).then(a.0.cmp(&b.0)));
+    ranked
+}
+
+/// Pages by lines, then accesses, largest first; ties in the order of a hash of the page number.
+fn hottest_pages(context: &Context<'_>) -> Vec<u32> {
+    let heat = |page: usize| {
+        let view = context.histogram.page(page);
+        let spread = formulas::random(view.page.0, 0, u32::MAX);
+        (
+            Reverse(view.lines()),
+            Reverse(view.accesses()),
+            spread,
+            page as u32,
+        )
+    };
+    let mut order: Vec<_> = (0..context.histogram.len()).into_par_iter().map(heat).collect();
+    order.par_sort_unstable();
+    order.into_iter().map(|h| h.3).collect()
+}
+
+/// Pages by their objects' lines a page, largest first; an object's pages ascend.
+fn hottest_objects(context: &Context<'_>) -> Vec<u32> {
+    let ranked = ranked(context);
+    let rank: BTreeMap<ObjectId, u32> = ranked.iter().map(|o| o.0).zip(0..).collect();
+    let of_page: Vec<u32> = context.histogram.objects.iter().map(|id| rank[id]).collect();
+    let mut order: Vec<u32> = (0..context.histogram.len() as u32).collect();
+    order.sort_by_key(|page| of_page[*page as usize]);
+    order
 }
 
 /// Pages in the order of first touches; those of which it is not known come last.
