@@ -13,7 +13,7 @@ use nodewise_analysis::{Affinity, Conflict, Division, Remedy, Usage};
 use nodewise_machine::NodeId;
 use nodewise_placement::{Context, Mapping};
 use nodewise_profile::{Access, AccessSource, ObjectId, PageNumber, RegionId, ThreadId};
-use nodewise_simulation::{Range, Simulation, simulate};
+use nodewise_simulation::{Range, ScenarioCost, Simulation, simulate};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The program with matching loops.
@@ -23,6 +23,8 @@ pub struct Matched {
     pub speedup: Range,
     /// The same in each scenario of the simulation.
     pub by_scenario: Vec<f64>,
+    /// The same where all uncertain quantities are at ends of their ranges, as [`nodewise_simulation::Prediction::jointly`].
+    pub jointly: Vec<f64>,
     /// Predicted time in the typical scenario, seconds.
     pub seconds: f64,
 }
@@ -60,15 +62,16 @@ impl Matched {
         };
         let matched = simulate(context, &mapping, &source, &simulation.parameters)?;
         let (before, after) = (simulation.baseline(), matched.baseline());
-        let by_scenario: Vec<f64> = before
-            .by_scenario
-            .iter()
-            .zip(&after.by_scenario)
-            .map(|(before, after)| before.seconds / after.seconds.max(f64::MIN_POSITIVE))
-            .collect();
+        let speedups = |before: &[ScenarioCost], after: &[ScenarioCost]| -> Vec<f64> {
+            let both = before.iter().zip(after);
+            both.map(|(before, after)| before.seconds / after.seconds.max(f64::MIN_POSITIVE))
+                .collect()
+        };
+        let by_scenario = speedups(&before.by_scenario, &after.by_scenario);
         Ok(Some(Self {
             speedup: Range::spanning(&by_scenario),
             by_scenario,
+            jointly: speedups(&before.jointly, &after.jointly),
             seconds: after.seconds.typical,
         }))
     }

@@ -41,7 +41,7 @@ impl Undecided {
             by = losing(simulation, matched);
         }
         let jointly = match by.is_empty() && !typical.recommends_change {
-            true => gain_at_unknown_cost(simulation),
+            true => gain_at_unknown_cost(simulation, matched),
             false => None,
         };
         if jointly.is_some() {
@@ -126,11 +126,18 @@ impl Undecided {
 /// The largest gain with all uncertain quantities at ends of their ranges, if what recording cost was not measured. That one's range
 /// is as wide as ignorance, so that it is not enough to vary the others at its typical value: any of them may decide at the
 /// true one, which a plain run tells.
-fn gain_at_unknown_cost(simulation: &Simulation) -> Option<f64> {
-    match simulation.calibration.measured_cost {
-        true => None,
-        false => largest_joint_gain(simulation).map(|(_, gain)| gain),
+fn gain_at_unknown_cost(simulation: &Simulation, matched: Option<&Matched>) -> Option<f64> {
+    if simulation.calibration.measured_cost {
+        return None;
     }
+    let matching = matched
+        .iter()
+        .flat_map(|m| m.jointly.iter().zip(&simulation.baseline().jointly));
+    let matching = matching
+        .filter(|(speedup, first)| first.memory_share >= MEMORY_BOUND && **speedup >= 1.0 + MIN_GAIN)
+        .map(|(speedup, _)| speedup - 1.0);
+    let placement = largest_joint_gain(simulation).map(|(_, gain)| gain);
+    placement.into_iter().chain(matching).max_by(f64::total_cmp)
 }
 
 /// How to see what threads do at a time; with a plain run, if that would tell something else as well.

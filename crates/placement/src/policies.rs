@@ -4,10 +4,8 @@ mod balanced;
 mod bind_block;
 mod custom;
 mod dealt;
-mod fill;
 mod first_touch;
 mod frequency;
-mod hot;
 mod interleave;
 mod locality;
 mod map;
@@ -16,17 +14,15 @@ mod node;
 mod random;
 mod readers;
 mod round_robin;
-mod sized;
+mod tiered;
 mod weighted;
 
 pub use balanced::Balanced;
 pub use bind_block::BindBlock;
 pub use custom::Custom;
 pub use dealt::{Cyclic, Prime, Skew};
-pub use fill::Fill;
 pub use first_touch::FirstTouch;
 pub use frequency::Frequency;
-pub use hot::{Hot, HotObjects};
 pub use interleave::Interleave;
 pub use locality::Locality;
 pub use map::Map;
@@ -36,7 +32,7 @@ pub use random::Random;
 pub use readers::Readers;
 pub(crate) use readers::rounds;
 pub use round_robin::RoundRobin;
-pub use sized::{Filling, Order};
+pub use tiered::{Filling, Order, Tiered};
 pub(crate) use weighted::round as weighted_round;
 pub use weighted::{Weighted, weights};
 
@@ -130,9 +126,9 @@ registry! {
     "prime" "prime[:P]" false "each array in turn over a prime number of virtual nodes (MAI)" => dealt::prime;
     "bind-block" "bind-block" false "each array in equal parts, one to each thread's node (MAI)"
         => |r| r.plain(BindBlock);
-    "hot" "hot:NODES[@SIZE]" false "the hottest pages on scarce fast nodes, up to SIZE; the rest on the others" => hot::pages;
-    "hot-objects" "hot-objects:NODES[@SIZE]" false "the hottest objects, whole, on scarce fast nodes" => hot::objects;
-    "fill" "fill:NODES[@SIZE]" false "first touch on these nodes, up to SIZE, then on the others" => fill::make;
+    "hot" "hot:NODES[@SIZE]" false "the hottest pages on scarce fast nodes, up to SIZE; the rest on the others" => |r| tiered::make(r, Filling::Hot);
+    "hot-objects" "hot-objects:NODES[@SIZE]" false "the hottest objects, whole, on scarce fast nodes" => |r| tiered::make(r, Filling::HotObjects);
+    "fill" "fill:NODES[@SIZE]" false "first touch on these nodes, up to SIZE, then on the others" => |r| tiered::make(r, Filling::FirstTouch);
     "node" "node:N" false "all pages on one node" => node::make;
     "map" "map:FILE" false "the rules of a map file" => map::make;
 }

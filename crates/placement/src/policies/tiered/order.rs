@@ -1,7 +1,7 @@
-//! Mappings that fill a tier in an order, for one size of it or for many.
+//! The orders in which a tier can be filled, for one size of it or for many.
 
 use crate::tier::{Tier, latency_costs};
-use crate::{Context, Mapping, formulas};
+use crate::{Context, formulas};
 use nodewise_analysis::first_touches;
 use nodewise_machine::NodeId;
 use nodewise_profile::ObjectId;
@@ -12,24 +12,38 @@ use std::collections::BTreeMap;
 /// In which order pages go into a tier.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Filling {
-    /// The hottest pages first: `hot`.
+    /// `hot`: in descending order of the lines that they had from memory (ties: of accesses, then of a hash of page
+    /// numbers). Among placements that stay, none with as many pages in the tier fetches more lines from it, unless a node
+    /// of it is full while others have room.
     Hot,
-    /// The hottest objects first: `hot-objects`.
+    /// `hot-objects`: objects in descending order of lines a page, each as a whole while there is room; the first that no
+    /// longer fits is divided, its first pages are in the tier. For programs whose allocations are placed once, as by a
+    /// map's rules. SOAR (Liu et al., OSDI 2025) orders objects by their exposure to latency: misses × latency ÷ misses
+    /// in flight. Recordings have the misses (lines), not how many of one object's are in flight at a time.
     HotObjects,
-    /// In the order of first touches: `fill`.
+    /// `fill`: in the order of first touches, near the thread that touches a page first, by latency. As Linux allocates
+    /// where nodes are full; within a slice, touches are assumed to ascend by address, and pages of which the first touch
+    /// was not recorded come last. The baseline for the others.
     FirstTouch,
 }
 
+const NAMES: [(Filling, &str); 3] = [
+    (Filling::Hot, "hot"),
+    (Filling::HotObjects, "hot-objects"),
+    (Filling::FirstTouch, "fill"),
+];
+
 impl Filling {
-    /// By the name of the policy: `hot`, `hot-objects`, `fill`.
+    /// The filling of the policy of this name, without parameters.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
-        match name {
-            "hot" => Some(Self::Hot),
-            "hot-objects" => Some(Self::HotObjects),
-            "fill" => Some(Self::FirstTouch),
-            _ => None,
-        }
+        NAMES.iter().find(|n| n.1 == name).map(|n| n.0)
+    }
+
+    /// The name of its policy, without parameters.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        NAMES.iter().find(|n| n.0 == self).map_or("", |n| n.1)
     }
 }
 
@@ -138,10 +152,4 @@ fn first_touched(context: &Context<'_>) -> Vec<u32> {
         (touch.is_none(), touch.map(|t| t.slice))
     });
     order
-}
-
-/// The mapping of a policy with this tier.
-pub(super) fn sized(filling: Filling, tier: &Tier, context: &Context<'_>, policy: String) -> Mapping {
-    let nodes = Order::of(filling, context).place(tier, tier.size(context.machine));
-    Mapping { policy, nodes }
 }
