@@ -75,15 +75,19 @@ pub(crate) fn scenario_outcomes(simulation: &Simulation, matching: Option<&[f64]
 /// among those that are not random and remain valid in other runs; `None` if memory hardly matters there, or nothing
 /// gains enough.
 pub(crate) fn largest_joint_gain(simulation: &Simulation) -> Option<(&Prediction, f64)> {
-    let gain = |p: &Prediction| {
-        let corners = p.jointly.iter().zip(&simulation.baseline().jointly);
-        let bound = corners.filter(|(_, first)| first.memory_share >= MEMORY_BOUND);
-        bound.map(|(cost, _)| cost.speedup).fold(1.0, f64::max) - 1.0
-    };
+    let gain = |p: &Prediction| joint_gain(simulation, p.jointly.iter().map(|cost| cost.speedup));
     let gains = candidates(simulation).map(|p| (p, gain(p)));
     gains
         .max_by(|a, b| a.1.total_cmp(&b.1))
         .filter(|(_, gain)| *gain >= MIN_GAIN)
+}
+
+/// The largest gain of a change with these speed-ups where all uncertain quantities are at ends of their ranges, without
+/// those where memory hardly matters.
+pub(crate) fn joint_gain(simulation: &Simulation, speedups: impl Iterator<Item = f64>) -> f64 {
+    let ends = speedups.zip(&simulation.baseline().jointly);
+    let bound = ends.filter(|(_, first)| first.memory_share >= MEMORY_BOUND);
+    bound.map(|(speedup, _)| speedup).fold(1.0, f64::max) - 1.0
 }
 
 /// Share of the baseline's time that the best placement is predicted to save.

@@ -2,7 +2,8 @@
 //! verdict says how to determine the quantity.
 
 use crate::gain::{
-    MIN_GAIN, ScenarioOutcome, is_valid_in_other_runs, largest_joint_gain, scenario_outcomes, worth_it,
+    MIN_GAIN, ScenarioOutcome, is_valid_in_other_runs, joint_gain, largest_joint_gain, scenario_outcomes,
+    worth_it,
 };
 use crate::matched::Matched;
 use crate::next_command::{ReportOptions, in_words, options, plain_command};
@@ -130,12 +131,8 @@ fn gain_at_unknown_cost(simulation: &Simulation, matched: Option<&Matched>) -> O
     if simulation.calibration.measured_cost {
         return None;
     }
-    let matching = matched
-        .iter()
-        .flat_map(|m| m.jointly.iter().zip(&simulation.baseline().jointly));
-    let matching = matching
-        .filter(|(speedup, first)| first.memory_share >= MEMORY_BOUND && **speedup >= 1.0 + MIN_GAIN)
-        .map(|(speedup, _)| speedup - 1.0);
+    let matching = matched.map(|m| joint_gain(simulation, m.jointly.iter().copied()));
+    let matching = matching.filter(|gain| *gain >= MIN_GAIN);
     let placement = largest_joint_gain(simulation).map(|(_, gain)| gain);
     placement.into_iter().chain(matching).max_by(f64::total_cmp)
 }

@@ -164,7 +164,7 @@ pub fn share(text: &str) -> Result<f64, String> {
         None => text.parse(),
     };
     let share = number.ok().filter(|s| (0.0..=1.0).contains(s));
-    share.ok_or_else(|| format!("`{text}` is no share, such as 5%"))
+    share.ok_or_else(|| format!("`{text}` is no share, such as 5% or 0.05"))
 }
 
 /// A share of which a number without a sign is per cent: `70` and `70%`.

@@ -1,23 +1,11 @@
 //! `mirror`: copies of what is only read, compared by `simulate` and `report`, refused where placements are asked for.
 
+mod ran;
 mod synthetic;
 
+use ran::{json, nodewise};
 use serde_json::Value;
 use std::path::Path;
-use std::process::{Command, Output};
-
-fn nodewise(command: &str, profile: &Path, arguments: &[&str]) -> Output {
-    let mut nodewise = Command::new(env!("CARGO_BIN_EXE_nodewise"));
-    let words = nodewise.arg(command).arg(profile).args(arguments);
-    words.output().unwrap()
-}
-
-fn json(command: &str, profile: &Path, arguments: &[&str]) -> Value {
-    let output = nodewise(command, profile, &[arguments, &["--json"]].concat());
-    let message = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{message}");
-    serde_json::from_slice(&output.stdout).unwrap()
-}
 
 fn refusal(command: &str, profile: &Path, arguments: &[&str]) -> String {
     let output = nodewise(command, profile, arguments);

@@ -1,29 +1,18 @@
 //! `nodewise simulate` on a small profile: policies are ranked, compared with first-touch, and marked as estimates.
 
+mod ran;
 mod synthetic;
 
 use serde_json::Value;
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::Output;
 
 fn simulate(profile: &Path, arguments: &[&str]) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_nodewise"));
-    command
-        .arg("simulate")
-        .arg(profile)
-        .args(arguments)
-        .output()
-        .unwrap()
+    ran::nodewise("simulate", profile, arguments)
 }
 
 fn json(profile: &Path, arguments: &[&str]) -> Value {
-    let output = simulate(profile, &[arguments, &["--json"]].concat());
-    assert!(
-        output.status.success(),
-        "{}",
-        String::from_utf8_lossy(&output.stderr)
-    );
-    serde_json::from_slice(&output.stdout).unwrap()
+    ran::json("simulate", profile, arguments)
 }
 
 fn policies(on: &Value) -> Vec<&str> {

@@ -1,26 +1,18 @@
 //! `nodewise simulate --sweep hot:NODES`: the time by the size of the fast memory; and machines in their firmware's modes.
 
+mod ran;
 mod synthetic;
 
 use serde_json::Value;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::Output;
 
 fn simulate(profile: &Path, arguments: &[&str]) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_nodewise"));
-    command
-        .arg("simulate")
-        .arg(profile)
-        .args(arguments)
-        .output()
-        .unwrap()
+    ran::nodewise("simulate", profile, arguments)
 }
 
 fn json(profile: &Path, arguments: &[&str]) -> Value {
-    let output = simulate(profile, &[arguments, &["--json"]].concat());
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(output.status.success(), "{said}");
-    serde_json::from_slice(&output.stdout).unwrap()
+    ran::json("simulate", profile, arguments)
 }
 
 /// A socket with so much memory, and an expander.
@@ -181,6 +173,13 @@ fn the_picture_is_written_and_what_cannot_be_sized_is_refused_in_one_line() {
             "{arguments:?}: {said}"
         );
     }
+}
+
+#[test]
+fn a_policy_of_both_kinds_is_swept_as_one_that_moves_pages() {
+    let profile = synthetic::profile("sizes-mixed");
+    let found = json(&profile, &["--machine", "opteron-6386", "--sweep", "mixed"]);
+    assert_eq!(found["policy"], "balance:mixed");
 }
 
 #[test]

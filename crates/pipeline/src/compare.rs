@@ -77,7 +77,11 @@ impl Question {
             );
         }
         let list = match self.selection.affinity.as_str() {
-            ASYM if self.policy.split(',').any(names_nodes) => {
+            ASYM if self
+                .policy
+                .split(',')
+                .any(|p| Filling::of_policy(p.trim()).is_some()) =>
+            {
                 bail!("--affinity asym chooses the nodes, so that hot and fill cannot name them")
             }
             ASYM => self.list().without_copies("--affinity asym")?,
@@ -227,12 +231,6 @@ impl Question {
             ..all
         }
     }
-}
-
-/// Whether a policy fills nodes that it names.
-fn names_nodes(policy: &str) -> bool {
-    let name = policy.trim().split(':').next().unwrap_or_default();
-    Filling::named(name).is_some()
 }
 
 /// The policies for one program on one machine.

@@ -83,6 +83,17 @@ impl Tier {
         self.limit.is_some()
     }
 
+    /// The same nodes, of which `limit` bytes may be used; written in KiB.
+    #[must_use]
+    pub fn limited(&self, limit: u64) -> Self {
+        let nodes = self.text.split('@').next().unwrap_or_default();
+        Self {
+            text: format!("{nodes}@{}K", limit / 1024),
+            nodes: self.nodes.clone(),
+            limit: Some(limit),
+        }
+    }
+
     /// Bytes of the tier that may be used.
     #[must_use]
     pub fn size(&self, machine: &Machine) -> u64 {

@@ -2,7 +2,7 @@
 
 // Why: docs/decisions/structure.md
 
-use crate::arguments::{cost, duration, positive};
+use crate::arguments::{cost, duration, positive, share};
 use crate::exit::Outcome;
 use crate::limits::Limits;
 use crate::output;
@@ -76,7 +76,7 @@ pub struct Arguments {
     #[arg(long, value_name = "P", conflicts_with = "policy")]
     sweep: Option<String>,
     /// With --sweep hot:NODES: the loss of time that may be borne; what may lie elsewhere then is said [default: 5 %]
-    #[arg(long, value_name = "SHARE", value_parser = loss, allow_hyphen_values = true)]
+    #[arg(long, value_name = "SHARE", value_parser = share, allow_hyphen_values = true)]
     may_lose: Option<f64>,
     /// Draw each page's home node over time (one balance policy or `replay`), or the sweep
     #[arg(long, value_name = "FILE")]
@@ -278,16 +278,6 @@ impl Arguments {
             moves: self.moves,
         }
     }
-}
-
-/// A share of the time, written `5%` or `0.05`.
-fn loss(text: &str) -> Result<f64, String> {
-    let (number, unit) = text
-        .strip_suffix('%')
-        .map_or((text, 1.0), |n| (n.trim_end(), 100.0));
-    let share = number.parse::<f64>().ok().map(|n| n / unit);
-    let share = share.filter(|s| (0.0..=1.0).contains(s));
-    share.ok_or_else(|| "a share of the time from 0 to 100%, such as 5% or 0.05".into())
 }
 
 fn traffic(text: &str) -> Result<Traffic, String> {

@@ -156,7 +156,7 @@ fn name(traffic: Traffic) -> &'static str {
     }
 }
 
-fn three(range: Range) -> [f64; 3] {
+pub(super) fn three(range: Range) -> [f64; 3] {
     [range.min, range.typical, range.max]
 }
 

@@ -1,13 +1,14 @@
 //! How long the program takes by the size of its fast memory: what may lie elsewhere at a loss that can be borne.
 
 use super::Question;
+use super::json::three;
 use super::table::significant;
 use crate::Selected;
 use anyhow::bail;
 use nodewise_analysis::object_names;
 use nodewise_machine::{NodeId, format_list};
-use nodewise_placement::policies::{Filling, Order};
-use nodewise_placement::{Mapping, Tier, page_policy, policies::Nothing};
+use nodewise_placement::policies::{Filling, Order, Tiered};
+use nodewise_placement::{Mapping, PagePolicy, Tier};
 use nodewise_profile::ObjectId;
 use nodewise_report::{SizePoint, bytes, percent, sizes_svg, table};
 use nodewise_simulation::{MEMORY_BOUND, Parameters, Prediction, Range, simulate};
@@ -24,8 +25,7 @@ const LISTED: usize = 12;
 /// Whether a policy's tier can be sized: `hot:NODES` or `hot-objects:NODES`.
 #[must_use]
 pub fn is_sized(policy: &str) -> bool {
-    let name = policy.split(':').next().unwrap_or_default();
-    Filling::named(name).is_some_and(|filling| filling != Filling::FirstTouch)
+    Filling::of_policy(policy).is_some_and(|filling| filling != Filling::FirstTouch)
 }
 
 /// One size of the fast memory.
@@ -95,20 +95,21 @@ impl Question {
     /// # Errors
     /// Those of [`Question::compare`]; if `policy` is none whose tier can be sized, or has a size already.
     pub fn sizes(&self, policy: &str, machine: &str, may_lose: f64) -> anyhow::Result<Sizes> {
-        let (name, nodes) = policy
-            .split_once(':')
-            .map_or((policy, None), |(n, t)| (n, Some(t)));
-        let Some(filling) = Filling::named(name).filter(|_| is_sized(policy)) else {
+        let Some(filling) = Filling::of_policy(policy).filter(|f| *f != Filling::FirstTouch) else {
             bail!("{policy}: hot:NODES and hot-objects:NODES can be sized");
         };
         if self.selection.affinity == crate::ASYM {
             bail!("--affinity asym chooses the nodes, so that a policy cannot name them");
         }
         let selected = self.open(machine)?;
+        let nodes = policy.split_once(':').map(|(_, nodes)| nodes);
         let tier = Tier::parse(nodes, policy, &selected.machine)?;
         if tier.is_limited() {
             let nodes = tier.text().split('@').next().unwrap_or_default();
-            bail!("{policy}: its size is what is varied; write {name}:{nodes}");
+            bail!(
+                "{policy}: its size is what is varied; write {}:{nodes}",
+                filling.name()
+            );
         }
         let context = selected.context();
         let sizing = Sizing {
@@ -118,7 +119,7 @@ impl Question {
             filled: (!context.profile.first_touches.is_empty())
                 .then(|| Order::of(Filling::FirstTouch, &context)),
             tier: &tier,
-            name,
+            filling,
         };
         sizing.answer(may_lose)
     }
@@ -131,7 +132,7 @@ struct Sizing<'a> {
     /// As a kernel fills fast memory, which the sizes are compared with.
     filled: Option<Order<'a>>,
     tier: &'a Tier,
-    name: &'a str,
+    filling: Filling,
 }
 
 impl Sizing<'_> {
@@ -155,16 +156,13 @@ impl Sizing<'_> {
         let least = |end| points.iter().find(|p| holds(end)(p)).or(points.last());
         let left = |end| least(end).map_or(0, |p| p.elsewhere_bytes);
         let (at, worst) = (left(1), left(2));
-        let mapping = self
-            .order
-            .place(self.tier, least(1).map_or(whole * page, |p| p.limit));
-        let text = format!("{}:{}", self.name, self.tier.text());
-        let limited = format!("{text}@{}K", least(1).map_or(0, |p| p.limit).max(page) / 1024);
-        let policy = page_policy(&limited, &self.selected.machine, &Nothing)?;
+        let limit = least(1).map_or(whole * page, |p| p.limit);
+        let mapping = self.order.place(self.tier, limit);
+        let policy = Tiered::new(self.filling, self.tier.limited(limit.max(page)));
         Ok(Sizes {
             machine: self.selected.machine.name.clone(),
             estimate: true,
-            policy: text,
+            policy: format!("{}:{}", self.filling.name(), self.tier.text()),
             nodes: self.tier.text().to_owned(),
             used_bytes: pages * page,
             whole_bytes: whole * page,
@@ -196,7 +194,7 @@ impl Sizing<'_> {
     ) -> anyhow::Result<(Vec<Point>, bool)> {
         let page = self.page();
         let place = |order: &Order<'_>, size: u64| Mapping {
-            policy: format!("{}@{}", self.name, size * page),
+            policy: format!("{}@{}", self.filling.name(), size * page),
             nodes: order.place(self.tier, size * page),
         };
         let baseline = place(&self.order, whole);
@@ -296,10 +294,6 @@ fn between(points: &[Point], holds: impl Fn(&Point) -> bool, page: u64) -> Vec<u
 /// Additional time, from the speed-up over the baseline.
 fn loss(speedup: Range) -> [f64; 3] {
     [speedup.max, speedup.typical, speedup.min].map(|s| 1.0 / s - 1.0)
-}
-
-fn three(range: Range) -> [f64; 3] {
-    [range.min, range.typical, range.max]
 }
 
 /// `+5.0 %`, `-1.2 %`; `0.0 %` for less than a twentieth of a per cent.

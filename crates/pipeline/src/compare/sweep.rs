@@ -54,13 +54,15 @@ pub(super) fn sweep(
     selected: &Selected,
     parameters: &Parameters,
 ) -> anyhow::Result<Sweep> {
-    if page_policy(text, &selected.machine, &Nothing).is_ok() {
-        bail!(
-            "--sweep {text}: a policy that moves pages (balance:out-w), hot:NODES or hot-objects:NODES can be swept"
-        );
-    }
     let policy = format!("{BALANCE}{}", text.strip_prefix(BALANCE).unwrap_or(text));
-    migration_policy(&policy, &selected.machine)?;
+    if let Err(unknown) = migration_policy(&policy, &selected.machine) {
+        if page_policy(text, &selected.machine, &Nothing).is_ok() {
+            bail!(
+                "--sweep {text}: a policy that moves pages (balance:out-w), hot:NODES or hot-objects:NODES can be swept"
+            );
+        }
+        return Err(unknown.into());
+    }
     let mut settings = Vec::new();
     let mut moving: Vec<Moving> = vec![limits.moving(&policy, selected, parameters)?];
     let mut add = |parameter, value: &str, chosen: bool, text: &str, limits: &Limits| {

@@ -24,9 +24,17 @@ pub struct Tiered {
     tier: Tier,
 }
 
+impl Tiered {
+    /// The policy that fills this tier in this order.
+    #[must_use]
+    pub fn new(filling: Filling, tier: Tier) -> Self {
+        Self { filling, tier }
+    }
+}
+
 pub(super) fn make(request: &Request<'_>, filling: Filling) -> Result<Policy, PolicyError> {
     let tier = Tier::parse(request.parameter, request.text, request.machine)?;
-    Ok(Box::new(Tiered { filling, tier }))
+    Ok(Box::new(Tiered::new(filling, tier)))
 }
 
 impl PagePolicy for Tiered {

@@ -34,9 +34,10 @@ const NAMES: [(Filling, &str); 3] = [
 ];
 
 impl Filling {
-    /// The filling of the policy of this name, without parameters.
+    /// The filling of a policy, with parameters or without; `None` if it is another policy.
     #[must_use]
-    pub fn named(name: &str) -> Option<Self> {
+    pub fn of_policy(text: &str) -> Option<Self> {
+        let name = text.split(':').next().unwrap_or_default();
         NAMES.iter().find(|n| n.1 == name).map(|n| n.0)
     }
 
