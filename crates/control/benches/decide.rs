@@ -68,7 +68,7 @@ fn main() {
     let all = wanted.is_empty();
     for kind in MIGRATION_POLICIES
         .iter()
-        .filter(|k| all || wanted.iter().any(|w| w == k.name))
+        .filter(|k| k.is_complete() && (all || wanted.iter().any(|w| w == k.name)))
     {
         let (mut tracker, mut line) = (tracker.clone(), kind.name.to_owned());
         for turns in [0, 3] {

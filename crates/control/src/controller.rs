@@ -7,7 +7,7 @@ use crate::failed_pages::FailedPages;
 use crate::ledger::History;
 use crate::{BatchResult, Ledger, PageResult, Settings};
 use nodewise_machine::NodeId;
-use nodewise_placement::{MigrationPolicy, Move, Observed, Reason};
+use nodewise_placement::{MigrationPolicy, Move, Observed, Reason, Tier};
 use nodewise_profile::PageNumber;
 use serde::Serialize;
 use std::cmp::Ordering;
@@ -127,7 +127,9 @@ impl Controller {
         self.budget.reserve(pages, self.settings.page_bytes);
         let messages = self.policy.messages(observed.nodes(), moves.len());
         self.ledger.messages += messages;
-        self.pending = pending(&moves, observed);
+        // Where the fastest memory goes to the pages with the most accesses, others leave it wherever they are used.
+        let exact = exact && self.policy.tier().is_none();
+        self.pending = pending(&moves, observed, exact);
         let half_life = u64::from(self.settings.half_life);
         Decision {
             moves,
@@ -219,6 +221,12 @@ impl Controller {
     #[must_use]
     pub fn settings(&self) -> &Settings {
         &self.settings
+    }
+
+    /// The memory for the pages with the most accesses, if the policy [ranks pages](MigrationPolicy::tier).
+    #[must_use]
+    pub fn tier(&self) -> Option<&Tier> {
+        self.policy.tier()
     }
 
     /// The policy's name as written.
@@ -338,16 +346,15 @@ fn by_benefit(a: &Move, b: &Move) -> Ordering {
     better.then_with(surer).then(a.index.cmp(&b.index))
 }
 
-/// The facts about the moves that [`Controller::record`] needs. A move is incorrect when the page's home accessed it
-/// more than any other node did.
-fn pending(moves: &[Move], observed: &dyn Observed) -> Vec<Pending> {
+/// The facts about the moves that [`Controller::record`] needs. If counts are `exact`, a move is incorrect when the page's
+/// home accessed it more than any other node did.
+fn pending(moves: &[Move], observed: &dyn Observed, exact: bool) -> Vec<Pending> {
     let mut counts = vec![0; observed.nodes()];
     let mut wrong = |m: &Move| {
         observed.counts(m.index, &mut counts);
         let home = std::mem::take(&mut counts[m.from.index()]);
         counts.iter().all(|c| *c < home)
     };
-    let exact = observed.exact();
     let each = |m: &Move| Pending {
         page: m.page,
         from: m.from,

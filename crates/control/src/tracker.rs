@@ -39,6 +39,8 @@ pub struct Tracker {
     settled: usize,
     sorted: usize,
     evicted: u64,
+    /// Pages that each node has free memory for; empty if that is not known.
+    free: Vec<u64>,
 }
 
 impl Tracker {
@@ -49,13 +51,28 @@ impl Tracker {
             layout: Layout {
                 nodes: nodes.min(usize::from(u8::MAX)),
                 shift: page_shift,
+                ranks: false,
             },
             cap: cap.max(1),
             entries: Vec::new(),
             settled: 0,
             sorted: 0,
             evicted: 0,
+            free: Vec::new(),
         }
+    }
+
+    /// The tracker for a policy that [ranks pages](nodewise_placement::MigrationPolicy::tier): pages without accesses are
+    /// kept, and counts are only halved for all pages at once.
+    #[must_use]
+    pub fn ranking(mut self) -> Self {
+        self.layout.ranks = true;
+        self
+    }
+
+    /// Sets the number of pages that each node has free memory for.
+    pub fn set_free(&mut self, pages: Vec<u64>) {
+        self.free = pages;
     }
 
     /// Adds `weight` accesses from a node to the page that holds this base page. When full, evicts the coldest pages.
@@ -144,13 +161,61 @@ impl Tracker {
         self.give_back();
     }
 
-    /// Halves all counts and drops pages that have none left.
+    /// Halves all counts; drops pages that have none left, unless pages are ranked.
     pub fn halve(&mut self) {
         self.sort();
         let layout = self.layout;
         self.entries.iter_mut().for_each(|e| layout.shrink(e, 1));
-        self.retain(|e, _| layout.total(e) > 0);
+        self.retain(|e, _| layout.ranks || layout.total(e) > 0);
         self.give_back();
+    }
+
+    /// Takes in where all pages of a range are, ascending: those not tracked yet come without accesses, while there is room
+    /// and if their home is known, and tracked ones that are not among them are removed. Returns those whose home was another node, with that one.
+    pub fn take_residents(
+        &mut self,
+        range: Range<PageNumber>,
+        residents: &[(PageNumber, Option<NodeId>)],
+    ) -> Vec<(PageNumber, NodeId)> {
+        self.sort();
+        let layout = self.layout;
+        let resides = |page| residents.binary_search_by_key(&page, |r| r.0).is_ok();
+        self.retain(|e, _| {
+            let page = layout.page(e);
+            !range.contains(&page) || resides(page)
+        });
+        let (mut elsewhere, known) = (Vec::new(), self.sorted);
+        let known_homes = residents.iter().filter_map(|(page, home)| Some((page, (*home)?)));
+        for (page, home) in known_homes {
+            let Some(number) = layout.number(*page).filter(|_| home.index() < layout.nodes) else {
+                continue;
+            };
+            if let Some(at) = self.find(number) {
+                let entry = &mut self.entries[at];
+                elsewhere.extend(
+                    layout
+                        .home(entry)
+                        .filter(|before| *before != home)
+                        .map(|before| (*page, before)),
+                );
+                layout.set_home(entry, home);
+            } else if self.entries.len() < self.cap {
+                let mut entry = layout.new_entry(number);
+                layout.set_home(&mut entry, home);
+                self.entries.push(entry);
+            }
+        }
+        if self.entries.len() > known {
+            self.sort();
+        }
+        self.give_back();
+        elsewhere
+    }
+
+    /// Number of pages that have accesses left.
+    #[must_use]
+    pub fn accessed(&self) -> usize {
+        self.entries.iter().filter(|e| self.layout.total(e) > 0).count()
     }
 
     /// Begins an interval: clears the first toucher of every page.
@@ -305,6 +370,10 @@ impl Observed for Tracker {
 
     fn page_shift(&self) -> u32 {
         self.layout.shift
+    }
+
+    fn free(&self, node: NodeId) -> Option<u64> {
+        self.free.get(node.index()).copied()
     }
 }
 

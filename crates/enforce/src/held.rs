@@ -30,6 +30,8 @@ pub struct Holder {
     counts: Held,
     /// Mappings are split only at multiples of this many base pages.
     grain: u64,
+    /// A node without CPUs that all pages are kept for, wherever they lie.
+    without_cpus: Option<u32>,
 }
 
 /// Number of pages that were kept on their node.
@@ -64,7 +66,18 @@ impl Holder {
             host,
             counts: Held::default(),
             grain: if huge { HUGE } else { 1 },
+            without_cpus: None,
         })
+    }
+
+    /// Gives all pages one policy, which allows a node without CPUs (the kernel's number) alone: the kernel moves a page
+    /// only to the node of the CPU that accesses it, and only if the policy allows that node. So one policy keeps all pages
+    /// of a mapping where they are, and where [`move_pages`](nodewise_linux::pages) puts them, which heeds no policy;
+    /// otherwise each run of pages on one node becomes a mapping.
+    #[must_use]
+    pub fn with_one_policy(mut self, without_cpus: u32) -> Self {
+        self.without_cpus = Some(without_cpus);
+        self
     }
 
     /// Sets the environment of `command` so that it and its children connect. The plan sets the preload.
@@ -86,7 +99,7 @@ impl Holder {
     /// In every process with a companion, keeps the pages touched since the last look on their present nodes.
     pub fn look(&mut self) {
         for pid in self.companions.accept() {
-            let runs = free_runs(&self.host, pid, self.grain).unwrap_or_default();
+            let runs = free_runs(&self.host, pid, self.grain, self.without_cpus).unwrap_or_default();
             let wishes: Vec<_> = runs
                 .into_iter()
                 .map(|r| (r.pages, Request::Hold(r.node)))
@@ -97,13 +110,25 @@ impl Holder {
 
     /// Keeps moved pages, base pages of the process, on their new nodes.
     pub fn hold_moved(&mut self, pid: u32, moved: &[(Range<u64>, u32)]) {
-        self.ask(pid, &requests(moved, Request::Hold));
+        if self.without_cpus.is_none() {
+            self.ask(pid, &requests(moved, Request::Hold));
+        }
     }
 
     /// Moves pages and keeps them there; unlike `move_pages` this reaches pages for which a hint fault is due. Returns
     /// `false` if there is no companion; the caller asks the kernel which pages have arrived.
     pub fn move_and_hold(&mut self, pid: u32, pages: &[(Range<u64>, u32)]) -> bool {
-        self.ask(pid, &requests(pages, Request::MoveAndHold))
+        let moved = self.ask(pid, &requests(pages, Request::MoveAndHold));
+        match self.without_cpus.filter(|_| moved) {
+            Some(node) => {
+                let back: Vec<_> = pages
+                    .iter()
+                    .map(|(p, _)| (p.clone(), Request::Hold(node)))
+                    .collect();
+                self.ask(pid, &back)
+            }
+            None => moved,
+        }
     }
 
     fn ask(&mut self, pid: u32, wishes: &[(Range<u64>, Request)]) -> bool {
@@ -136,6 +161,19 @@ impl Run {
     }
 }
 
+/// Neighbouring runs as one, for one node.
+fn joined(mut runs: Vec<Run>, node: u32) -> Vec<Run> {
+    runs.sort_by_key(|r| r.pages.start);
+    let mut joined: Vec<Run> = Vec::new();
+    for run in runs {
+        match joined.last_mut() {
+            Some(last) if last.pages.end == run.pages.start => last.pages.end = run.pages.end,
+            _ => joined.push(Run { node, ..run }),
+        }
+    }
+    joined
+}
+
 fn requests(pages: &[(Range<u64>, u32)], kind: fn(u32) -> Request) -> Vec<(Range<u64>, Request)> {
     pages.iter().map(|(p, node)| (p.clone(), kind(*node))).collect()
 }
@@ -143,8 +181,8 @@ fn requests(pages: &[(Range<u64>, u32)], kind: fn(u32) -> Request) -> Vec<(Range
 /// Runs of resident pages in private writable memory without a companion's policy, longest first, as many as the limit
 /// on mappings allows. Pages that are not resident are left out, as a policy would decide on which node they are
 /// allocated. Within a mapping, runs begin and end at multiples of `grain`, because the kernel makes no huge page
-/// across a boundary of mappings.
-fn free_runs(host: &Host, pid: u32, grain: u64) -> Option<Vec<Run>> {
+/// across a boundary of mappings. `one_node`: the node for which all are kept, if there is such.
+fn free_runs(host: &Host, pid: u32, grain: u64, one_node: Option<u32>) -> Option<Vec<Run>> {
     let areas = host.maps(pid).ok()?;
     let known: BTreeMap<u64, numa_maps::Range> = host
         .numa_maps(pid)
@@ -170,6 +208,9 @@ fn free_runs(host: &Host, pid: u32, grain: u64) -> Option<Vec<Run>> {
                 runs[from..].iter_mut().for_each(|r| r.shrink(area, grain));
             }
         }
+    }
+    if let Some(node) = one_node {
+        runs = joined(runs, node);
     }
     runs.retain(|r| !r.pages.is_empty());
     runs.sort_by_key(|r| std::cmp::Reverse(r.pages.end - r.pages.start));
@@ -225,6 +266,13 @@ mod tests {
     use super::*;
 
     #[test]
+    fn with_one_policy_neighbours_on_different_nodes_are_one_run() {
+        let run = |pages: Range<u64>, node| Run { pages, node };
+        let all = joined(vec![run(7..9, 1), run(1..3, 0), run(3..6, 1)], 2);
+        assert_eq!(all, [run(1..6, 2), run(7..9, 2)]);
+    }
+
+    #[test]
     fn mappings_are_not_cut_inside_huge_pages() {
         let area = Area::parse("100000-900000 rw-p 00000000 00:00 0").unwrap();
         let shrunk = |pages: Range<u64>| {
@@ -244,12 +292,12 @@ mod tests {
             return;
         }
         let memory = vec![1u8; 64 << 12];
-        let runs = free_runs(&Host::default(), std::process::id(), 1).unwrap();
+        let runs = free_runs(&Host::default(), std::process::id(), 1, None).unwrap();
         let page = memory.as_ptr() as u64 / BASE + 1;
         assert!(runs.iter().any(|r| r.pages.contains(&page)));
         let untouched = Vec::<u8>::with_capacity(64 << 20);
         let page = untouched.as_ptr() as u64 / BASE + 4096;
-        let runs = free_runs(&Host::default(), std::process::id(), 1).unwrap();
+        let runs = free_runs(&Host::default(), std::process::id(), 1, None).unwrap();
         assert!(!runs.iter().any(|r| r.pages.contains(&page)));
         assert!(
             runs.windows(2)

@@ -21,6 +21,7 @@ pub mod faults;
 pub mod file_pages;
 pub mod files;
 pub mod frames;
+mod free_memory;
 pub mod freeze;
 pub mod futex;
 mod host;
@@ -60,4 +61,5 @@ pub mod tracepoint;
 pub mod userfaultfd;
 
 pub use control_group::ControlGroup;
+pub use free_memory::FreeMemory;
 pub use host::{Host, ReadError};

@@ -1,6 +1,6 @@
 //! A session's figures as JSON; the keys are documented in `docs/balance.md`.
 
-use crate::status::{Locality, Status};
+use crate::status::{FastMemory, Locality, Status};
 use crate::threads::ThreadSummary;
 use nodewise_analysis::Interval;
 use nodewise_control::HeldBack;
@@ -35,6 +35,7 @@ pub struct Document<'a> {
     stalls: Option<Stalls>,
     threads: Option<Threads<'a>>,
     held_back: HeldBack,
+    fast_memory: Option<&'a FastMemory>,
     local_fraction: Ends<f64>,
     local_accesses: Ends<[f64; 2]>,
     budget: Budget,
@@ -164,6 +165,7 @@ impl Status {
             }),
             threads: self.threads.as_ref().map(ThreadSummary::document),
             held_back: self.held_back,
+            fast_memory: self.fast.as_ref(),
             local_fraction: self.ends(Locality::fraction),
             local_accesses: self.ends(|l| l.accesses().map(|Interval { low, high, .. }| [low, high])),
             budget: Budget {

@@ -9,6 +9,8 @@ use std::time::Duration;
 
 /// Largest number of pages tracked, 16 bytes each.
 pub const MOST_PAGES: usize = 1 << 20;
+/// The same for policies that rank pages, which must know those without accesses as well: 64 GiB in base pages.
+pub const MOST_RANKED_PAGES: usize = 1 << 24;
 
 /// What decides which nodes threads run on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

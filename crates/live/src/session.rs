@@ -5,7 +5,8 @@
 use crate::error::LiveError;
 use crate::event::{Decided, Event, Found, MovedPages, Subscriber, Subscribers};
 use crate::mover::Mover;
-use crate::options::{MOST_PAGES, Options};
+use crate::options::{MOST_PAGES, MOST_RANKED_PAGES, Options};
+use crate::ranking::{FIRST_SCAN_PERIOD, Ranking};
 use crate::status::Status;
 use crate::target::{Target, may_stop};
 use crate::threads::{ThreadEvent, ThreadScheduler, pages_of};
@@ -13,13 +14,13 @@ use crate::timed_actuator::{TimedActuator, cpu_time};
 use crate::topology::Topology;
 use crate::touched_pages::{Touched, asked, new_pages};
 use crate::unconfirmed_moves::UnconfirmedMoves;
-use nodewise_control::{Controller, DryRun, Interval, Observer, Tracker, run_interval};
+use nodewise_control::{Controller, DryRun, Interval, Tracker, run_interval};
 use nodewise_enforce::{Holder, Linux};
 use nodewise_linux::scan::{self, Scan};
 use nodewise_linux::{Host, clock, pages, privileges};
 use nodewise_machine::NodeId;
 use nodewise_observe::faults::{Kind, SETS_ASIDE, Sensor, Watch};
-use nodewise_placement::{Move, Observed, Reason, migration_policy};
+use nodewise_placement::{Observed, Reason, migration_policy};
 use nodewise_profile::{BASE_PAGE_SHIFT, BASE_PAGE_SIZE, Migration, PageNumber};
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
@@ -45,7 +46,7 @@ pub struct Session {
     topology: Topology,
     status: Status,
     watch: Watch,
-    observation: Observation,
+    tracker: Tracker,
     controller: Controller,
     mover: Mover,
     /// The user was told that some processes are left out.
@@ -60,6 +61,10 @@ pub struct Session {
     /// Samples since counts were last halved.
     fresh: u64,
     unconfirmed: UnconfirmedMoves,
+    /// What policies that rank pages need.
+    ranking: Option<Ranking>,
+    /// The period of the kernel's scans is adapted to what ranking needs.
+    adapts_scans: bool,
     /// Pages of each process that the kernel had moved at the last decision.
     kernel_moved: HashMap<u32, u64>,
     /// The thread scheduler, with [`Options::move_threads`].
@@ -69,9 +74,6 @@ pub struct Session {
     /// Dropped last, because some subscribers take a moment to end.
     subscribers: Subscribers,
 }
-
-/// Adapts the tracker to the control loop's interface for observers.
-struct Observation(Tracker);
 
 impl Session {
     /// Prepares observation. A command is started next, by this thread, and then passed to [`Session::follow`].
@@ -95,11 +97,20 @@ impl Session {
             (Sensor::Userfaultfd, Some(_)) => return Err(LiveError::without_scans()),
             (sensor, _) => sensor,
         };
-        let scan = options
+        let mut scan = options
             .scan_period
             .map(|period| hold_scan(&host, period))
             .transpose()?;
         let sensor = wanted.choose(&host)?;
+        let tier = policy.tier().cloned();
+        let adapts = tier.is_some() && sensor == Sensor::HintFaults && scan.is_none();
+        let holder = match (holder, tier.as_ref().and_then(|t| topology.slow_without_cpus(t))) {
+            (Some(holder), Some(node)) => Some(holder.with_one_policy(node)),
+            (holder, _) => holder,
+        };
+        if adapts {
+            scan = hold_scan(&host, FIRST_SCAN_PERIOD).ok();
+        }
         let options = &Options {
             sensor,
             ..options.clone()
@@ -115,7 +126,8 @@ impl Session {
             privileges::lower_niceness(niceness);
         }
         let mut watch = target.watch(&host, options.observe, sensor)?;
-        if let Some(period) = options.scan_period {
+        let adapts = adapts && scan.is_some();
+        if let Some(period) = options.scan_period.or(adapts.then_some(FIRST_SCAN_PERIOD)) {
             watch.own_scans(clock::milliseconds(period));
         }
         if options.freeze && !dry {
@@ -127,8 +139,14 @@ impl Session {
             false => Mover::Linux(linux(options, &topology, shift, holder)),
         };
         let began = clock::monotonic();
+        let nodes = topology.machine.node_count();
         Ok(Self {
-            observation: Observation(Tracker::new(topology.machine.node_count(), shift, MOST_PAGES)),
+            tracker: match tier {
+                Some(_) => Tracker::new(nodes, shift, MOST_RANKED_PAGES).ranking(),
+                None => Tracker::new(nodes, shift, MOST_PAGES),
+            },
+            ranking: tier.map(|tier| Ranking::new(tier, sensor, of_command)),
+            adapts_scans: adapts,
             controller: Controller::new(policy, settings),
             said_left_out: false,
             interval: options.interval,
@@ -257,6 +275,7 @@ impl Session {
                 touched.entry(process).or_default().push(Touched {
                     address: fault.address,
                     tid: fault.tid,
+                    time_ns: fault.time_ns,
                     node,
                     first: touch.kind == Kind::First,
                 });
@@ -274,7 +293,7 @@ impl Session {
             let pages = pages_of_process(*process);
             self.mover.forget(&pages);
             self.unconfirmed.forget_all(&pages);
-            self.observation.0.forget(pages);
+            self.tracker.forget(pages);
         }
         for failure in self.watch.take_failures() {
             self.tell(&Event::Notice(&failure.to_string()));
@@ -301,12 +320,14 @@ impl Session {
         let fresh: Vec<PageNumber> = fresh.into_iter().map(page_of).collect();
         self.forget_new(&fresh);
         let homes = self.homes(pid, &asked(touches, shift), page_of);
-        let tracker = &mut self.observation.0;
+        let tracker = &mut self.tracker;
         for touch in touches {
             let page = page_of(touch.address);
             if let Some(node) = touch.node {
-                tracker.add(page, node, 1);
-                self.fresh += 1;
+                let ranking = self.ranking.as_mut();
+                let weight = ranking.map_or(1, |r| r.weight(process, touch.address, touch.time_ns));
+                tracker.add(page, node, weight);
+                self.fresh += u64::from(weight);
                 if let Some(home) = tracker.home_of(page).or_else(|| homes.get(&page).copied()) {
                     self.status.sampled(page, home == node);
                     if let Some(threads) = &mut self.threads {
@@ -321,7 +342,7 @@ impl Session {
 
     /// Records the home nodes of pages. `fresh`: pages that had no home before.
     fn set_homes(&mut self, pid: u32, homes: BTreeMap<PageNumber, NodeId>, fresh: &[PageNumber]) {
-        let tracker = &mut self.observation.0;
+        let tracker = &mut self.tracker;
         let mut elsewhere = Vec::new();
         for (page, to) in homes {
             let before = tracker.home_of(page).filter(|from| *from != to);
@@ -337,6 +358,31 @@ impl Session {
             }
         }
         self.found_elsewhere(pid, &elsewhere);
+    }
+
+    /// Updates where pages are, what memory is free, and how often the kernel scans, for policies that rank pages.
+    fn rank(&mut self) {
+        let Some(ranking) = &mut self.ranking else {
+            return;
+        };
+        let tracker = &mut self.tracker;
+        let period = ranking.adapt(tracker, &self.topology.machine, self.watch.figures().scan_ms);
+        if let (Some(period), Some(held)) = (period.filter(|_| self.adapts_scans), &self.scan) {
+            self.watch.own_scans(clock::milliseconds(period));
+            let _ = held.set(Scan::every(clock::milliseconds(period)));
+        }
+        let shift = self.status.page_shift;
+        let found = ranking.take_residents(
+            tracker,
+            &mut self.watch,
+            &self.mover,
+            &self.topology,
+            shift,
+            self.interval,
+        );
+        for (pid, moved) in found {
+            self.found_elsewhere(pid, &moved);
+        }
     }
 
     /// Handles pages found on another node: moved by us, the kernel or others.
@@ -393,10 +439,10 @@ impl Session {
         if let Mover::Nobody(nobody, _) = &mut self.mover {
             pages.iter().for_each(|p| nobody.forget_page(*p));
         }
-        let known = pages.iter().filter(|p| self.observation.0.home_of(**p).is_some());
+        let known = pages.iter().filter(|p| self.tracker.home_of(**p).is_some());
         let known: Vec<PageNumber> = known.copied().collect();
         if !known.is_empty() {
-            self.observation.forget(&known);
+            self.tracker.forget_pages(&known);
         }
     }
 
@@ -427,18 +473,22 @@ impl Session {
         let cpu = cpu_time();
         let now = self.now();
         let _ = self.subscribers.tell(now, &Event::Complete(&self.status));
-        self.observation.0.settle();
+        self.rank();
+        self.tracker.settle();
         let began = self.began;
         let mut now = || clock::nanoseconds(clock::monotonic().saturating_sub(began));
         let mut mover = TimedActuator::new(self.mover.actuator()); // moving has its own budget
-        let turn = run_interval(&mut self.controller, &mut now, &mut self.observation, &mut mover);
+        let turn = run_interval(&mut self.controller, &mut now, &mut self.tracker, &mut mover);
         let moving = mover.cpu;
         self.watch.charge_upkeep(cpu_time().saturating_sub(cpu + moving));
-        if self.fresh > HALF_LIFE * self.observation.0.len() as u64 {
-            self.observation.halve();
+        let pages = match self.ranking {
+            Some(_) => self.tracker.accessed(),
+            None => self.tracker.len(),
+        };
+        if self.fresh > HALF_LIFE * pages as u64 {
+            self.tracker.halve();
             self.fresh = 0;
         }
-        self.observation.0.begin_interval();
         self.note_unseen(&turn);
         if let Some(threads) = &mut self.threads {
             threads.pages_moved(&turn, &self.watch, BASE_PAGE_SIZE << self.status.page_shift);
@@ -474,7 +524,7 @@ impl Session {
         for pid in result.moved.into_iter().chain(full) {
             // Earlier counts were made on another node.
             if let Some(process) = self.watch.known_number(pid) {
-                self.observation.0.forget(pages_of_process(process));
+                self.tracker.forget(pages_of_process(process));
             }
         }
     }
@@ -502,10 +552,11 @@ impl Session {
             dry: self.status.dry,
         };
         let _ = self.subscribers.tell(now, &Event::Decided(decided));
-        self.status.evicted = self.observation.0.evicted();
+        self.status.evicted = self.tracker.evicted();
         self.status.stalls = self.mover.stalls();
         self.status.longest_call = self.mover.longest_call();
         self.status.threads = self.threads.as_ref().map(|t| t.summary().clone());
+        self.status.fast = self.ranking.as_ref().map(|r| r.fast().clone());
         self.status
             .decided(turn, &self.controller, &self.watch, self.began);
         let _ = self.subscribers.tell(now, &Event::Updated(&self.status));
@@ -526,24 +577,6 @@ impl Session {
             .ended(&self.controller, &self.watch, self.began, exit_status);
         let ended = self.subscribers.tell(self.now(), &Event::Ended(&self.status));
         ended.map_err(LiveError::new)
-    }
-}
-
-impl Observer for Observation {
-    fn observed(&self) -> &dyn Observed {
-        &self.0
-    }
-
-    fn moved(&mut self, moved: &Move) {
-        self.0.set_home(moved.page, moved.to);
-    }
-
-    fn forget(&mut self, pages: &[PageNumber]) {
-        self.0.forget_pages(pages);
-    }
-
-    fn halve(&mut self) {
-        self.0.halve();
     }
 }
 

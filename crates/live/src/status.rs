@@ -8,8 +8,10 @@ use nodewise_analysis::{Interval, sampled_share};
 use nodewise_control::{Controller, HeldBack, Interval as Turn, Ledger, PageResult};
 use nodewise_enforce::{Held, Stalls};
 use nodewise_linux::clock;
+use nodewise_machine::format_list;
 use nodewise_observe::faults::{Figures, Watch};
 use nodewise_profile::PageNumber;
+use serde::Serialize;
 use std::collections::HashSet;
 use std::time::Duration;
 
@@ -34,6 +36,17 @@ impl Locality {
     pub fn fraction(self) -> Option<f64> {
         (self.all > 0).then(|| self.local as f64 / self.all as f64)
     }
+}
+
+/// How much of the programs' memory is fast.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct FastMemory {
+    /// The nodes that the policy fills with the pages that are accessed most.
+    pub nodes: Vec<u32>,
+    /// Bytes of private memory there.
+    pub bytes: u64,
+    /// Bytes that are known, there and elsewhere.
+    pub of_bytes: u64,
 }
 
 /// Figures of a session. Pages are in units of the decision's page size.
@@ -91,6 +104,8 @@ pub struct Status {
     pub status: Option<u8>,
     /// Totals of thread migration, if it is on.
     pub threads: Option<ThreadSummary>,
+    /// What is in fast memory, with a policy that fills it with the pages that are accessed most.
+    pub fast: Option<FastMemory>,
 }
 
 /// A share that the user gave, as given: `5 %`, `0.5 %`.
@@ -142,6 +157,7 @@ impl Status {
             last: None,
             status: None,
             threads: None,
+            fast: None,
         }
     }
 
@@ -271,6 +287,14 @@ impl Status {
             percent(self.figures.cost),
             share(self.observe),
         );
+        if let Some(fast) = &self.fast {
+            out += &format!(
+                "fast memory: {} of {} are on node {}\n",
+                bytes(fast.bytes),
+                bytes(fast.of_bytes),
+                format_list(&fast.nodes),
+            );
+        }
         if let Some(stalls) = self.stalls {
             out += &format!(
                 "stopped {} while moving, {} altogether, {} at most",

@@ -3,6 +3,7 @@
 use crate::error::LiveError;
 use nodewise_linux::Host;
 use nodewise_machine::{CpuId, Machine, NodeId, format_list};
+use nodewise_placement::Tier;
 
 /// Nodes with their CPUs, and the links between them.
 pub struct Topology {
@@ -65,6 +66,14 @@ impl Topology {
     pub fn node(&self, os_index: u32) -> Option<NodeId> {
         let at = self.machine.nodes.iter().position(|n| n.os_index == os_index)?;
         Some(NodeId(at as u32))
+    }
+
+    /// The kernel's number of a node outside a tier that has memory and no CPUs.
+    pub(crate) fn slow_without_cpus(&self, tier: &Tier) -> Option<u32> {
+        let outside = self.machine.node_ids().filter(|n| !tier.nodes().contains(n));
+        let mut outside = outside.map(|n| &self.machine.nodes[n.index()]);
+        let node = outside.find(|n| n.cpus.is_empty() && n.memory > 0)?;
+        Some(node.os_index)
     }
 
     /// The usable CPUs of a node.

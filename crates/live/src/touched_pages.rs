@@ -10,6 +10,7 @@ pub struct Touched {
     pub address: u64,
     /// Id of the thread that faulted.
     pub tid: u32,
+    pub time_ns: u64,
     /// The node of the faulting CPU, if the fault counts as a sample.
     pub node: Option<NodeId>,
     /// Whether the memory is new (first touch).
@@ -45,6 +46,7 @@ mod tests {
         Touched {
             address,
             tid: 1,
+            time_ns: 1,
             node: None,
             first,
         }

@@ -12,7 +12,6 @@ mod described;
 mod flows;
 mod hypervisor;
 mod pace;
-mod room;
 mod settings;
 mod site;
 mod stream;

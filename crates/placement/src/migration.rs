@@ -8,6 +8,7 @@ mod adaptive;
 mod carrefour;
 mod counts;
 mod dominant;
+mod hot;
 mod in_w;
 mod judge;
 mod mixed;
@@ -22,6 +23,7 @@ mod view;
 pub use adaptive::{Adaptive, Home};
 pub use carrefour::Carrefour;
 pub use dominant::Dominant;
+pub use hot::Hot;
 pub use in_w::{InW, Relative};
 pub use judge::{Proposal, against_all, against_local, against_remote};
 pub use mixed::{Mixed, Shared};
@@ -37,6 +39,7 @@ pub use view::{
 
 use self::parameters::Parameters;
 use crate::PolicyError;
+use crate::tier::Tier;
 use nodewise_machine::{Machine, NodeId};
 use nodewise_profile::PageNumber;
 use std::ops::Range;
@@ -66,6 +69,11 @@ pub trait Observed: Sync {
     /// Reads consecutive pages, at the cost of one call.
     fn read(&self, pages: Range<usize>, rows: &mut Rows) {
         rows.fill(self, pages);
+    }
+
+    /// Pages that a node has free memory for, if that is known.
+    fn free(&self, _node: NodeId) -> Option<u64> {
+        None
     }
 
     /// The node that touched it first in the newest interval, if that is known.
@@ -137,6 +145,12 @@ pub trait MigrationPolicy: Send {
     /// The proposals by ascending index. A page occurs at most once, and never with its current node as target.
     fn decide(&mut self, observed: &dyn Observed) -> Vec<Move>;
 
+    /// The memory that it gives to the pages with the most accesses from all nodes, if it ranks pages. A policy that does must
+    /// see pages without accesses as well, and the counts of a page outlive its moves.
+    fn tier(&self) -> Option<&Tier> {
+        None
+    }
+
     /// Messages between nodes that this many moves cost, beyond the moves themselves.
     fn messages(&self, _nodes: usize, _moves: usize) -> u64 {
         0
@@ -156,6 +170,14 @@ pub struct MigrationPolicyKind {
     /// Its parameters with their defaults: `threshold=2:window=8`.
     pub parameters: &'static str,
     make: fn(&mut Parameters<'_>, &Machine) -> Made,
+}
+
+impl MigrationPolicyKind {
+    /// Whether its name suffices; otherwise nodes must be given as well.
+    #[must_use]
+    pub fn is_complete(&self) -> bool {
+        !self.parameters.starts_with("NODES")
+    }
 }
 
 macro_rules! registry {
@@ -187,6 +209,8 @@ registry! {
         => mixed::make;
     "adaptive" "out-w:threshold=2:least=1.5:window=8:weight=linear" "out-w or out-u with a threshold that follows what comes back"
         => adaptive::make;
+    "hot" "NODES[@SIZE]:hysteresis=0.5" "the pages with the most accesses in fast memory of limited size"
+        => hot::make;
 }
 
 /// The prefix of an online policy's name where a page policy would be possible as well: `balance:out-w`.

@@ -70,21 +70,23 @@ pub(crate) struct Memory {
     nodes: usize,
     /// `[page * nodes + node]`: decayed counts of past intervals.
     counts: Vec<u64>,
-    /// Pages with counts, ascending.
+    /// Pages with counts, ascending; if `keeps_pages`, all that ever had any.
     pages: Vec<u32>,
+    keeps_pages: bool,
 }
 
 impl Memory {
-    pub fn new(slices: u32, pages: usize, nodes: usize) -> Self {
+    pub fn new(slices: u32, pages: usize, nodes: usize, keeps_pages: bool) -> Self {
         Self {
             interval: (slices, 0),
             nodes,
             counts: vec![0; pages * nodes],
             pages: Vec::new(),
+            keeps_pages,
         }
     }
 
-    /// Pages with counts, ascending.
+    /// Pages with counts, ascending; those without as well, if they are kept.
     pub fn pages(&self) -> &[u32] {
         &self.pages
     }
@@ -107,13 +109,18 @@ impl Memory {
         self.interval.1 == 0
     }
 
-    /// Halves all counts and drops the pages that have none left.
+    /// Halves all counts and drops the pages that have none left, unless they are kept.
     pub fn halve(&mut self) {
-        let Self { counts, nodes, .. } = self;
+        let Self {
+            counts,
+            nodes,
+            keeps_pages,
+            ..
+        } = self;
         self.pages.retain(|&page| {
             let counts = &mut counts[page as usize * *nodes..][..*nodes];
             counts.iter_mut().for_each(|c| *c /= 2);
-            counts.iter().any(|c| *c > 0)
+            *keeps_pages || counts.iter().any(|c| *c > 0)
         });
     }
 }
@@ -206,7 +213,7 @@ mod tests {
 
     #[test]
     fn an_interval_has_all_its_slices_and_what_is_left_of_earlier_ones() {
-        let mut memory = Memory::new(2, 200, 2);
+        let mut memory = Memory::new(2, 200, 2, false);
         assert!(!memory.add(&slice(&[(3, 0, 8), (9, 0, 1)])));
         assert!(memory.add(&slice(&[(3, 1, 4)])));
         assert_eq!((memory.of(3), memory.of(9)), (&[8, 4][..], &[1, 0][..]));
@@ -218,8 +225,16 @@ mod tests {
     }
 
     #[test]
+    fn pages_without_accesses_are_kept_where_they_are_ranked() {
+        let mut memory = Memory::new(1, 200, 2, true);
+        memory.add(&slice(&[(3, 0, 1)]));
+        memory.halve();
+        assert_eq!((memory.pages(), memory.of(3)), (&[3][..], &[0, 0][..]));
+    }
+
+    #[test]
     fn a_moved_page_counts_anew() {
-        let mut memory = Memory::new(1, 200, 2);
+        let mut memory = Memory::new(1, 200, 2, false);
         let mut since = Since::default();
         let seen = |since: &Since, memory: &Memory| {
             let mut counts = [0; 2];

@@ -206,7 +206,8 @@ pub(crate) struct MovingPolicy {
     traced: bool,
 }
 
-/// The state of each policy, and the memories that they share: policies with the same interval and half-life share one.
+/// The state of each policy, and the memories that they share: policies with the same interval and half-life that know the
+/// same pages share one.
 pub(crate) fn tracks(
     context: &Context<'_>,
     mappings: &[Mapping],
@@ -215,10 +216,15 @@ pub(crate) fn tracks(
     let (pages, nodes) = (context.histogram.len(), context.machine.node_count());
     let (mut keys, mut memories) = (Vec::new(), Vec::new());
     let track = |m: Moving| {
-        let key = (m.controller.settings().half_life, m.interval.max(1));
+        let controller = &m.controller;
+        let key = (
+            controller.settings().half_life,
+            m.interval.max(1),
+            controller.tier().is_some(),
+        );
         let memory = keys.iter().position(|k| *k == key).unwrap_or_else(|| {
             keys.push(key);
-            memories.push(Memory::new(key.1, pages, nodes));
+            memories.push(Memory::new(key.1, pages, nodes, key.2));
             keys.len() - 1
         });
         let mut pages_at = vec![0; nodes];
@@ -262,8 +268,10 @@ impl MovingPolicy {
             since: &self.since,
         };
         let decision = self.controller.step(sums.ns[0] as u64, &view);
-        for m in &decision.moves {
-            self.since.begin(memory.pages()[m.index], memory);
+        if self.controller.tier().is_none() {
+            for m in &decision.moves {
+                self.since.begin(memory.pages()[m.index], memory);
+            }
         }
         self.halves = decision.halve;
         if self.traced {

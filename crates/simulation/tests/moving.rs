@@ -262,3 +262,41 @@ fn remote_memory_is_as_far_as_asked() {
     assert_eq!(far.nodes, near.nodes);
     assert_eq!(far.latency_ns[1][1], near.latency_ns[1][1]);
 }
+
+/// Of 40 pages outside, the first ten are hot, then the last ten; ten fit.
+#[test]
+fn fast_memory_follows_the_hot_pages_and_is_never_overfilled() {
+    let rows: Vec<Access> = (0..24)
+        .flat_map(|slice| {
+            let hot = if slice < 12 { 0..10 } else { 30..40 };
+            let lines = move |page: &u64| if hot.contains(page) { 400 } else { 3 };
+            (0..PAGES as u64).map(move |page| in_slice(slice, read(2, page, lines(&page))))
+        })
+        .collect();
+    let case = Case::new(&rows);
+    let settings = Settings {
+        half_life: 1,
+        ..unlimited()
+    };
+    let found = case.simulate(&[case.place("node:3")], vec![case.moving("hot:0@40K", settings)]);
+    let moved = found.predictions[1].moved.as_ref().unwrap();
+    let mut fast: Vec<u64> = Vec::new();
+    let first = case.histogram.pages[0].0;
+    for slice in 0..24 {
+        for m in moved.migrations.iter().filter(|m| m.slice.0 == slice) {
+            let page = m.page.0 - first;
+            match m.to {
+                0 => fast.push(page),
+                _ => fast.retain(|p| *p != page),
+            }
+        }
+        assert!(fast.len() <= 10, "{slice}: {fast:?}");
+        let hot = if slice < 12 { 0..10 } else { 30..40 };
+        let there = fast.iter().filter(|p| hot.contains(*p)).count();
+        // Old accesses are halved in every interval, so a change is seen after two or three, and a place is free one later.
+        let settled = matches!(slice, 1..12 | 18..);
+        assert!(!settled || there == 10, "{slice}: {fast:?}");
+    }
+    assert_eq!((moved.ledger.migrations, moved.ledger.ping_pongs), (30, 0));
+    assert!(moved.incorrect.iter().all(Option::is_none));
+}

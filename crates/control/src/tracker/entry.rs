@@ -38,6 +38,8 @@ const _: () = assert!(size_of::<Entry>() == 16);
 pub(super) struct Layout {
     pub nodes: usize,
     pub shift: u32,
+    /// Pages are compared with each other: no event of one page alone changes its counts, other than accesses.
+    pub ranks: bool,
 }
 
 impl Layout {
@@ -75,9 +77,9 @@ impl Layout {
     }
 
     /// Sets the home. If it was another node the counts restart: otherwise the old home's accesses would look like those
-    /// of a remote node that wants the page back.
+    /// of a remote node that wants the page back. Where pages are ranked, it is the accesses from all nodes that matter.
     pub fn set_home(self, entry: &mut Entry, home: NodeId) {
-        if self.home(entry).is_some_and(|before| before != home) {
+        if !self.ranks && self.home(entry).is_some_and(|before| before != home) {
             self.shrink(entry, u8::BITS);
             self.set_trail(entry, 0, 0);
         }
@@ -131,7 +133,8 @@ impl Layout {
         self.notice_change(entry, at);
     }
 
-    /// Adds to a count and returns its index; halves all counts of the page until it fits.
+    /// Adds to a count and returns its index; halves all counts of the page until it fits. Where pages are ranked, the count
+    /// stays at its largest value.
     fn count(self, entry: &mut Entry, node: u8, weight: u32) -> usize {
         let at = if self.few() {
             usize::from(node)
@@ -139,6 +142,10 @@ impl Layout {
             pair(&mut entry.cells, node)
         };
         let sum = u64::from(self.count_at(entry, at)) + u64::from(weight);
+        if self.ranks {
+            self.set_count(entry, at, sum.min(u64::from(LARGEST)) as u8);
+            return at;
+        }
         let halvings = (u64::BITS - sum.leading_zeros()).saturating_sub(COUNT_BITS);
         if halvings > 0 {
             self.shrink(entry, halvings);
@@ -150,6 +157,9 @@ impl Layout {
     /// Change detection: resets all other counts if the last run of samples from one node is not plausible by the counts
     /// before it.
     fn notice_change(self, entry: &mut Entry, at: usize) {
+        if self.ranks {
+            return;
+        }
         let (own, total, run) = (self.count_at(entry, at), self.total(entry), self.trail(entry).1);
         let before = total - u32::from(own.min(run));
         if total > u32::from(own) && is_change(before, u32::from(own.saturating_sub(run)), run) {
@@ -249,7 +259,6 @@ impl Layout {
 
 /// Whether a run of `run` samples from one node is too long for chance, given that the node made `own` of the `before`
 /// earlier ones (Laplace's rule of succession).
-/// (Laplace's rule of succession).
 pub(super) fn is_change(before: u32, own: u32, run: u8) -> bool {
     let chance = f64::from(own + 1) / f64::from(before + 2);
     chance.powi(i32::from(run)) < CHANCE_OF_CHANGE

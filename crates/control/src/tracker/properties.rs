@@ -216,7 +216,7 @@ proptest! {
 
     #[test]
     fn a_page_is_read_back_as_it_was_given(process: u16, number in 0u64..(1 << 40), shift in 0u32..9, nodes in 1usize..255) {
-        let layout = Layout { nodes, shift };
+        let layout = Layout { nodes, shift, ranks: false };
         let page = PageNumber::of_address(process, number << 12).align_down(shift);
         let (home, first) = (NodeId(nodes as u32 - 1), NodeId(nodes as u32 / 2));
         let mut entry = layout.new_entry(layout.number(page).unwrap());
@@ -295,4 +295,70 @@ fn an_idle_tracker_gives_its_memory_back() {
     assert!(tracker.len() == 200_000 && tracker.bytes() <= 16 * (200_000 + ROOM));
     tracker.halve();
     assert!(tracker.tracked() == 0 && tracker.bytes() <= 32 * ROOM);
+}
+
+fn seen(tracker: &Tracker) -> Vec<(u64, u32, Vec<u64>)> {
+    let row = |i| {
+        let mut counts = vec![0; tracker.nodes()];
+        tracker.counts(i, &mut counts);
+        (tracker.page(i).0, tracker.home(i).0, counts)
+    };
+    (0..tracker.len()).map(row).collect()
+}
+
+#[test]
+fn pages_that_are_ranked_stay_comparable() {
+    let mut tracker = Tracker::new(2, 0, 100).ranking();
+    let page = PageNumber;
+    let all = page(0)..page(1000);
+    assert!(
+        tracker
+            .take_residents(
+                all.clone(),
+                &[(page(3), Some(NodeId(0))), (page(5), Some(NodeId(1)))]
+            )
+            .is_empty()
+    );
+    for _ in 0..200 {
+        tracker.add(page(3), NodeId(0), 1);
+    }
+    tracker.add(page(3), NodeId(1), 1);
+    tracker.settle();
+    // A count stays at its largest value instead of halving the page's others, and a page without accesses is known.
+    assert_eq!(seen(&tracker), [(3, 0, vec![127, 1]), (5, 1, vec![0, 0])]);
+    assert_eq!(tracker.accessed(), 1);
+    tracker.set_home(page(3), NodeId(1));
+    tracker.halve();
+    assert_eq!(seen(&tracker), [(3, 1, vec![63, 0]), (5, 1, vec![0, 0])]);
+    // Of what is there now: 3 was moved by others, 4 is new, 5 is gone; what is outside the range stays.
+    tracker.add(page(2000), NodeId(0), 1);
+    tracker.set_home(page(2000), NodeId(0));
+    let moved = tracker.take_residents(all, &[(page(3), Some(NodeId(0))), (page(4), Some(NodeId(0)))]);
+    assert_eq!(moved, [(page(3), NodeId(1))]);
+    tracker.settle();
+    assert_eq!(
+        seen(&tracker)
+            .iter()
+            .map(|row| (row.0, row.1))
+            .collect::<Vec<_>>(),
+        [(3, 0), (4, 0), (2000, 0)]
+    );
+    assert_eq!(Observed::free(&tracker, NodeId(1)), None);
+    tracker.set_free(vec![7, 9]);
+    assert_eq!(Observed::free(&tracker, NodeId(1)), Some(9));
+}
+
+#[test]
+fn where_there_is_no_room_for_more_pages_those_with_accesses_are_kept() {
+    let mut tracker = Tracker::new(2, 0, 8).ranking();
+    let residents: Vec<(PageNumber, Option<NodeId>)> =
+        (0..20).map(|n| (PageNumber(n), Some(NodeId(0)))).collect();
+    tracker.take_residents(PageNumber(0)..PageNumber(100), &residents);
+    assert_eq!(tracker.tracked(), 8);
+    tracker.add(PageNumber(15), NodeId(1), 4);
+    tracker.set_home(PageNumber(15), NodeId(0));
+    tracker.take_residents(PageNumber(0)..PageNumber(100), &residents);
+    tracker.settle();
+    assert!(seen(&tracker).contains(&(15, 0, vec![0, 4])));
+    assert_eq!(tracker.tracked(), 8);
 }

@@ -61,8 +61,9 @@ impl Kernel for Linux {
     }
 
     fn room(&self, node: u32) -> Option<u64> {
-        let text = self.host.read("proc/zoneinfo").ok()?;
-        Some(pages_left(&text, node) << BASE)
+        let memory = self.host.free_memory(node)?;
+        let with_files = memory.free + memory.inactive_files + memory.active_files;
+        Some(with_files.saturating_sub(memory.kept))
     }
 }
 
@@ -96,23 +97,6 @@ fn uncover(
     Ok(statuses)
 }
 
-/// Free and file-cache pages of a node's zones, less the kernel's reserves (`/proc/zoneinfo`).
-fn pages_left(zoneinfo: &str, node: u32) -> u64 {
-    let (mut here, mut left) = (false, 0i64);
-    for line in zoneinfo.lines() {
-        let words: Vec<&str> = line.split_whitespace().collect();
-        match words[..] {
-            ["Node", number, ..] => here = number.trim_end_matches(',').parse() == Ok(node),
-            ["pages", "free", count] | ["nr_inactive_file" | "nr_active_file", count] if here => {
-                left += count.parse().unwrap_or(0);
-            }
-            ["high", count] if here => left -= count.parse().unwrap_or(0),
-            _ => {}
-        }
-    }
-    left.max(0) as u64
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -144,17 +128,5 @@ mod tests {
             PageStatus::Absent,
         ];
         assert_eq!(statuses, expected);
-    }
-
-    #[test]
-    fn what_a_node_has_left_is_the_sum_of_its_zones() {
-        let text = "Node 0, zone    DMA32\n  per-node stats\n      nr_inactive_file 100\n      nr_active_file 20\n  \
-            pages free     1000\n        min      11\n        high     17\n        protection: (0, 0)\n    pagesets\n    \
-            cpu: 0\n              high:  378\nNode 0, zone   Normal\n  pages free     500\n        high     3\nNode 1, \
-            zone   Normal\n  pages free     7\n        high     9\n";
-        assert_eq!(
-            (pages_left(text, 0), pages_left(text, 1), pages_left(text, 2)),
-            (1600, 0, 0)
-        );
     }
 }

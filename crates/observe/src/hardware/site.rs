@@ -1,8 +1,8 @@
 //! CPUs and memory of each node that measurements may use.
 
 use super::caches::caches;
+use super::chase;
 use super::settings::Settings;
-use super::{chase, room};
 use crate::{Error, ErrorKind};
 use nodewise_analysis::figures;
 use nodewise_linux::node_memory::NodeMemory;
@@ -93,7 +93,9 @@ impl Site {
         let allowed = mempolicy::allowed_nodes().ok();
         let mut least = wanted;
         for (node, shown) in machine.nodes.iter().enumerate() {
-            let free = room::free_on(host, shown.os_index).unwrap_or(u64::MAX);
+            let free = host
+                .free_memory(shown.os_index)
+                .map_or(u64::MAX, |m| m.free + m.inactive_files);
             let bytes = wanted.min(share).min(free / 2);
             let taken = if allowed.as_ref().is_some_and(|a| !a.contains(&shown.os_index)) {
                 Err("its memory may not be used here".to_owned())

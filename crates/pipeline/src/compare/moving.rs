@@ -48,7 +48,8 @@ impl Split {
     }
 }
 
-/// Divides a list into the kinds of policies; `balance:all` stands for all that move pages and have a name.
+/// Divides a list into the kinds of policies; `balance:all` stands for all that move pages and whose
+/// name suffices.
 pub fn split(list: &str) -> Split {
     let (moving, others): (Vec<&str>, Vec<&str>) = list
         .split(',')
@@ -68,6 +69,7 @@ pub fn split(list: &str) -> Split {
         let texts = match text.strip_prefix(BALANCE) {
             Some("all") => MIGRATION_POLICIES
                 .iter()
+                .filter(|k| k.is_complete())
                 .map(|k| format!("{BALANCE}{}", k.name))
                 .collect(),
             _ => vec![text.to_owned()],
@@ -150,6 +152,7 @@ mod tests {
         let found = split("balance:dominant,balance:all");
         assert_eq!(found.pages, "");
         assert_eq!(found.moving[0], "balance:dominant");
-        assert_eq!(found.moving.len(), MIGRATION_POLICIES.len());
+        let complete = MIGRATION_POLICIES.iter().filter(|k| k.is_complete()).count();
+        assert_eq!(found.moving.len(), complete);
     }
 }

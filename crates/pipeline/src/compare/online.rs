@@ -61,7 +61,9 @@ pub(super) fn predict(question: &Question, machine: &str, starts: &Starts) -> an
         .iter()
         .map(|p| timeline(p, starts.period_s, &parameters))
         .collect::<anyhow::Result<Vec<_>>>()?;
-    migration_policy(&policy, &machine)?;
+    if migration_policy(&policy, &machine)?.tier().is_some() {
+        bail!("{policy}: fast memory is not predicted where threads move as well");
+    }
     let make = || migration_policy(&policy, &machine).expect("made before");
     let limits = Limits {
         period_s: starts.period_s,

@@ -10,7 +10,7 @@ use nodewise_linux::Host;
 use nodewise_live::{Options, Target, ThreadMoves, Topology};
 use nodewise_machine::Machine;
 use nodewise_observe::faults::Sensor;
-use nodewise_placement::migration_policy;
+use nodewise_placement::migration::{BALANCE, MIGRATION_POLICIES, MigrationPolicyKind, migration_policy};
 
 /// What decides about threads, as written.
 #[derive(Clone, Copy, ValueEnum)]
@@ -77,9 +77,16 @@ impl From<SamplingMethod> for Sensor {
 }
 
 /// Refuses a policy that does not exist. Where one node leaves nothing to decide, policies whose parameters depend on
-/// other nodes could not be made: there the machine is one with several.
+/// other nodes could not be made: there the machine is one with several, and one that is given this machine's nodes is let pass.
 pub fn check_policy(arguments: &Arguments, topology: &Topology) -> anyhow::Result<()> {
     let policy = options(arguments).policy;
+    let names_nodes = |kind: &MigrationPolicyKind| {
+        let bare = policy.strip_prefix(BALANCE).unwrap_or(&policy);
+        !kind.is_complete() && bare.split_once(':').is_some_and(|(name, _)| name == kind.name)
+    };
+    if topology.single() && MIGRATION_POLICIES.iter().any(names_nodes) {
+        return Ok(());
+    }
     match topology.single() {
         true => migration_policy(&policy, &Machine::named("machine-a")?)?,
         false => migration_policy(&policy, &topology.machine)?,

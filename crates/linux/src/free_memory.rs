@@ -1,0 +1,74 @@
+//! How much memory of a node programs can still get (`/proc/zoneinfo`).
+
+use crate::Host;
+
+const PAGE: u64 = 4096;
+
+/// Memory of a node that is not in use, bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FreeMemory {
+    /// Pages that nothing is in.
+    pub free: u64,
+    /// The inactive part of the file cache, which the kernel drops first when memory is asked for.
+    pub inactive_files: u64,
+    /// The active part of the file cache.
+    pub active_files: u64,
+    /// What the kernel keeps free: the high watermarks of the node's zones, below which it reclaims memory.
+    pub kept: u64,
+}
+
+impl FreeMemory {
+    /// Free memory that can be taken without any being reclaimed.
+    #[must_use]
+    pub fn spare(&self) -> u64 {
+        self.free.saturating_sub(self.kept)
+    }
+
+    fn parse(zoneinfo: &str, os_index: u32) -> Self {
+        let (mut here, mut found) = (false, Self::default());
+        for line in zoneinfo.lines() {
+            let words: Vec<&str> = line.split_whitespace().collect();
+            let bytes = |count: &str| count.parse::<u64>().unwrap_or(0) * PAGE;
+            match words[..] {
+                ["Node", number, ..] => here = number.trim_end_matches(',').parse() == Ok(os_index),
+                ["pages", "free", count] if here => found.free += bytes(count),
+                ["nr_inactive_file", count] if here => found.inactive_files += bytes(count),
+                ["nr_active_file", count] if here => found.active_files += bytes(count),
+                ["high", count] if here => found.kept += bytes(count),
+                _ => {}
+            }
+        }
+        found
+    }
+}
+
+impl Host {
+    /// What of a node's memory is free, by the kernel's number of the node; `None` if it does not say.
+    #[must_use]
+    pub fn free_memory(&self, os_index: u32) -> Option<FreeMemory> {
+        Some(FreeMemory::parse(&self.read("proc/zoneinfo").ok()?, os_index))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_node_has_is_the_sum_of_its_zones() {
+        let text = "Node 0, zone    DMA32\n  per-node stats\n      nr_inactive_file 100\n      nr_active_file 20\n  \
+            pages free     1000\n        min      11\n        high     17\n        protection: (0, 0)\n    pagesets\n    \
+            cpu: 0\n              high:  378\nNode 0, zone   Normal\n  pages free     500\n        high     3\nNode 1, \
+            zone   Normal\n  pages free     7\n        high     9\n";
+        let both = FreeMemory {
+            free: 1500 * PAGE,
+            inactive_files: 100 * PAGE,
+            active_files: 20 * PAGE,
+            kept: 20 * PAGE,
+        };
+        assert_eq!(FreeMemory::parse(text, 0), both);
+        assert_eq!(both.spare(), 1480 * PAGE);
+        assert_eq!(FreeMemory::parse(text, 1).spare(), 0);
+        assert_eq!(FreeMemory::parse(text, 2), FreeMemory::default());
+    }
+}
