@@ -1,7 +1,7 @@
 /* Programs for fast memory that is too small for them: two threads that visit the pages of one array, each twice a second on
  * average, in a sequence that depends on KIND and SECONDS alone.
  *
- *   tiered KIND SECONDS [NODE]      runs; pages are first touched in the order of their addresses, on NODE if given
+ *   tiered KIND SECONDS             runs; pages are first touched in the order of their addresses
  *   tiered KIND SECONDS bound PAGES visits nothing: the share of visits that PAGES of fast memory could serve at best, with
  *                                   hindsight, if pages stay, and if they could move every ten seconds at no cost
  *   tiered ballast BYTES            takes node 0's free memory, but for BYTES above what the kernel keeps, and sleeps
@@ -12,7 +12,6 @@
  * phases: nine of ten visits to the last quarter, in the second third of the run to the one before it.
  */
 #define _GNU_SOURCE
-#include <errno.h>
 #include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -28,10 +27,10 @@ enum {
     PAGES = 24576,
     HOT = PAGES / 4,
     THREADS = 2,
-    TICKS = 100,                            /* a second */
-    VISITS = 2 * PAGES / TICKS / THREADS,   /* of each thread in a tick */
-    WORDS = 8,                              /* of a page, at each visit */
-    COMPUTED = 4000,                        /* numbers between two looks at the clock */
+    TICKS = 100, /* a second */
+    VISITS = 2 * PAGES / TICKS / THREADS, /* of each thread in a tick */
+    WORDS = 8, /* of a page, at each visit */
+    COMPUTED = 4000, /* numbers between two looks at the clock */
     BUCKET = 10 * TICKS,
 };
 
@@ -42,7 +41,6 @@ static char *memory;
 static struct timespec began;
 
 struct visitor {
-    int thread;
     uint64_t state;
     uint32_t next;
 };
@@ -54,9 +52,7 @@ static uint64_t drawn(struct visitor *v) {
     return x ^ x >> 31;
 }
 
-static uint32_t among(struct visitor *v, uint32_t pages) {
-    return (uint32_t)((drawn(v) >> 32) * pages >> 32);
-}
+static uint32_t among(struct visitor *v, uint32_t pages) { return (uint32_t)((drawn(v) >> 32) * pages >> 32); }
 
 static uint32_t of_rank(double at) {
     uint32_t low = 0, high = PAGES - 1;
@@ -73,8 +69,7 @@ static uint32_t of_rank(double at) {
 /* The page that a thread visits next. */
 static uint32_t visited(struct visitor *v, long tick) {
     switch (*kind) {
-    case 'z':
-        return of_rank((double)(drawn(v) >> 11) * 0x1p-53);
+    case 'z': return of_rank((double)(drawn(v) >> 11) * 0x1p-53);
     case 's':
         if (kind[1] == 'c') {
             uint32_t page = v->next;
@@ -91,9 +86,7 @@ static uint32_t visited(struct visitor *v, long tick) {
     }
 }
 
-static struct visitor visitor(int thread) {
-    return (struct visitor){thread, (uint64_t)thread << 32, (uint32_t)thread};
-}
+static struct visitor visitor(int thread) { return (struct visitor){(uint64_t)thread << 32, (uint32_t)thread}; }
 
 static double elapsed(void) {
     struct timespec now;
@@ -127,8 +120,8 @@ static void *mapped(size_t bytes) {
     return at;
 }
 
-static void bind(void *at, size_t bytes, int node) {
-    unsigned long nodes = 1UL << node;
+static void bind_to_fast(void *at, size_t bytes) {
+    unsigned long nodes = 1;
     if (syscall(SYS_mbind, at, bytes, 2 /* MPOL_BIND */, &nodes, 64, 0)) {
         perror("mbind");
         exit(1);
@@ -201,7 +194,7 @@ static void ballast(long bytes) {
     while (spare() > bytes) {
         size_t some = 64 * PAGE;
         char *at = mapped(some);
-        bind(at, some, 0);
+        bind_to_fast(at, some);
         for (size_t i = 0; i < some; i += PAGE)
             at[i] = 1;
         if (mlock(at, some)) {
@@ -235,8 +228,6 @@ int main(int argc, char **argv) {
         return 0;
     }
     memory = mapped((size_t)PAGES * PAGE);
-    if (argc > 3)
-        bind(memory, (size_t)PAGES * PAGE, atoi(argv[3]));
     for (uint64_t page = 0; page < PAGES; page++)
         memory[page * PAGE] = 1;
     printf("began %d %lx %lx\n", (int)getpid(), (long)memory, (long)memory + (long)PAGES * PAGE);

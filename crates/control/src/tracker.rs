@@ -171,7 +171,8 @@ impl Tracker {
     }
 
     /// Takes in where all pages of a range are, ascending: those not tracked yet come without accesses, while there is room
-    /// and if their home is known, and tracked ones that are not among them are removed. Returns those whose home was another node, with that one.
+    /// and if their home is known, and tracked ones that are not among them are removed. Returns those whose home was
+    /// another node, with that one.
     pub fn take_residents(
         &mut self,
         range: Range<PageNumber>,

@@ -1,6 +1,7 @@
 //! How much memory of a node programs can still get (`/proc/zoneinfo`).
 
 use crate::Host;
+use std::collections::BTreeMap;
 
 const PAGE: u64 = 4096;
 
@@ -24,17 +25,24 @@ impl FreeMemory {
         self.free.saturating_sub(self.kept)
     }
 
-    fn parse(zoneinfo: &str, os_index: u32) -> Self {
-        let (mut here, mut found) = (false, Self::default());
+    /// Of all nodes, by the kernel's number.
+    fn parse(zoneinfo: &str) -> BTreeMap<u32, Self> {
+        let (mut node, mut found) = (0, BTreeMap::<u32, Self>::new());
         for line in zoneinfo.lines() {
             let words: Vec<&str> = line.split_whitespace().collect();
             let bytes = |count: &str| count.parse::<u64>().unwrap_or(0) * PAGE;
+            let memory = match words[..] {
+                ["Node", number, ..] => {
+                    node = number.trim_end_matches(',').parse().unwrap_or(u32::MAX);
+                    continue;
+                }
+                _ => found.entry(node).or_default(),
+            };
             match words[..] {
-                ["Node", number, ..] => here = number.trim_end_matches(',').parse() == Ok(os_index),
-                ["pages", "free", count] if here => found.free += bytes(count),
-                ["nr_inactive_file", count] if here => found.inactive_files += bytes(count),
-                ["nr_active_file", count] if here => found.active_files += bytes(count),
-                ["high", count] if here => found.kept += bytes(count),
+                ["pages", "free", count] => memory.free += bytes(count),
+                ["nr_inactive_file", count] => memory.inactive_files += bytes(count),
+                ["nr_active_file", count] => memory.active_files += bytes(count),
+                ["high", count] => memory.kept += bytes(count),
                 _ => {}
             }
         }
@@ -43,10 +51,17 @@ impl FreeMemory {
 }
 
 impl Host {
-    /// What of a node's memory is free, by the kernel's number of the node; `None` if it does not say.
+    /// What of each node's memory is free, by the kernel's number of the node; `None` if it does not say.
+    #[must_use]
+    pub fn free_memory_by_node(&self) -> Option<BTreeMap<u32, FreeMemory>> {
+        Some(FreeMemory::parse(&self.read("proc/zoneinfo").ok()?))
+    }
+
+    /// The same of one node.
     #[must_use]
     pub fn free_memory(&self, os_index: u32) -> Option<FreeMemory> {
-        Some(FreeMemory::parse(&self.read("proc/zoneinfo").ok()?, os_index))
+        let nodes = self.free_memory_by_node()?;
+        Some(nodes.get(&os_index).copied().unwrap_or_default())
     }
 }
 
@@ -66,9 +81,10 @@ mod tests {
             active_files: 20 * PAGE,
             kept: 20 * PAGE,
         };
-        assert_eq!(FreeMemory::parse(text, 0), both);
+        let nodes = FreeMemory::parse(text);
+        assert_eq!(nodes[&0], both);
         assert_eq!(both.spare(), 1480 * PAGE);
-        assert_eq!(FreeMemory::parse(text, 1).spare(), 0);
-        assert_eq!(FreeMemory::parse(text, 2), FreeMemory::default());
+        assert_eq!(nodes[&1].spare(), 0);
+        assert_eq!(nodes.get(&2), None);
     }
 }

@@ -35,20 +35,21 @@ pub struct Ranking {
     looks_at: Duration,
     /// How samples are weighed, if they are hint faults.
     latencies: Option<FaultLatencies>,
-    scan_period: Duration,
+    /// Period of the kernel's scans, if we may change it.
+    scan_period: Option<Duration>,
     fast: FastMemory,
 }
 
 impl Ranking {
-    /// `from_start`: the programs are observed since their start.
-    pub fn new(tier: Tier, sensor: Sensor, from_start: bool) -> Self {
+    /// `from_start`: the programs are observed since their start. `scan_period`: of the kernel, if it may be changed.
+    pub fn new(tier: Tier, sensor: Sensor, from_start: bool, scan_period: Option<Duration>) -> Self {
         Self {
             host: Host::default(),
             tier,
             all_memory: sensor == Sensor::Userfaultfd,
             looks_at: Duration::ZERO,
             latencies: (sensor == Sensor::HintFaults).then(|| FaultLatencies::new(from_start)),
-            scan_period: FIRST_SCAN_PERIOD,
+            scan_period,
             fast: FastMemory::default(),
         }
     }
@@ -73,9 +74,10 @@ impl Ranking {
         scan_ms: Option<u32>,
     ) -> Option<Duration> {
         let page_size = BASE_PAGE_SIZE << tracker.page_shift();
+        let by_node = self.host.free_memory_by_node();
         let free = |node: &Node| {
-            let free = self.host.free_memory(node.os_index);
-            free.map_or(u64::MAX, |memory| memory.spare() / page_size)
+            let free = by_node.as_ref().map(|nodes| nodes.get(&node.os_index));
+            free.map_or(u64::MAX, |memory| memory.map_or(0, |m| m.spare() / page_size))
         };
         tracker.set_free(machine.nodes.iter().map(free).collect());
         let nodes = self.tier.nodes();
@@ -97,13 +99,15 @@ impl Ranking {
             .saturating_add(free)
             .min(self.tier.size(machine) / page_size);
         let border = latencies.set_border(tracker.len() as u64, fast)?;
+        let present = self.scan_period?;
         let period = Duration::from_secs_f64(2e-9 * border).clamp(FIRST_SCAN_PERIOD, LONGEST_SCAN_PERIOD);
-        let ratio = period.as_secs_f64() / self.scan_period.as_secs_f64();
+        let ratio = period.as_secs_f64() / present.as_secs_f64();
         // Small changes are not worth a write of the kernel's settings.
-        (!(0.8..=1.25).contains(&ratio)).then(|| {
-            self.scan_period = period;
-            period
-        })
+        if (0.8..=1.25).contains(&ratio) {
+            return None;
+        }
+        self.scan_period = Some(period);
+        self.scan_period
     }
 
     /// Has our own memory allocated outside the tier; the command, if one was started, was so before.

@@ -13,8 +13,7 @@ const SAMPLED: [&str; 2] = ["default", "=balancing"];
 
 /// Addresses of the pages in a process's private writable memory, ascending, with the kernel's number of their nodes; of
 /// larger pages (`1 << shift` bytes) the first part that is in memory. The node is unknown while a hint fault is due before
-/// Linux 6.6. `all`: also memory for which the program has set a
-/// policy, which hint faults do not sample.
+/// Linux 6.6. `all`: also memory for which the program has set a policy, which hint faults do not sample.
 pub fn residents(host: &Host, pid: u32, shift: u32, all: bool) -> Vec<(u64, Option<u32>)> {
     let (Ok(areas), Ok(ranges), Ok(pagemap)) = (host.maps(pid), host.numa_maps(pid), Pagemap::of(pid)) else {
         return Vec::new(); // the process has ended

@@ -63,8 +63,6 @@ pub struct Session {
     unconfirmed: UnconfirmedMoves,
     /// What policies that rank pages need.
     ranking: Option<Ranking>,
-    /// The period of the kernel's scans is adapted to what ranking needs.
-    adapts_scans: bool,
     /// Pages of each process that the kernel had moved at the last decision.
     kernel_moved: HashMap<u32, u64>,
     /// The thread scheduler, with [`Options::move_threads`].
@@ -126,8 +124,8 @@ impl Session {
             privileges::lower_niceness(niceness);
         }
         let mut watch = target.watch(&host, options.observe, sensor)?;
-        let adapts = adapts && scan.is_some();
-        if let Some(period) = options.scan_period.or(adapts.then_some(FIRST_SCAN_PERIOD)) {
+        let adapted = (adapts && scan.is_some()).then_some(FIRST_SCAN_PERIOD);
+        if let Some(period) = options.scan_period.or(adapted) {
             watch.own_scans(clock::milliseconds(period));
         }
         if options.freeze && !dry {
@@ -145,8 +143,7 @@ impl Session {
                 Some(_) => Tracker::new(nodes, shift, MOST_RANKED_PAGES).ranking(),
                 None => Tracker::new(nodes, shift, MOST_PAGES),
             },
-            ranking: tier.map(|tier| Ranking::new(tier, sensor, of_command)),
-            adapts_scans: adapts,
+            ranking: tier.map(|tier| Ranking::new(tier, sensor, of_command, adapted)),
             controller: Controller::new(policy, settings),
             said_left_out: false,
             interval: options.interval,
@@ -367,7 +364,7 @@ impl Session {
         };
         let tracker = &mut self.tracker;
         let period = ranking.adapt(tracker, &self.topology.machine, self.watch.figures().scan_ms);
-        if let (Some(period), Some(held)) = (period.filter(|_| self.adapts_scans), &self.scan) {
+        if let (Some(period), Some(held)) = (period, &self.scan) {
             self.watch.own_scans(clock::milliseconds(period));
             let _ = held.set(Scan::every(clock::milliseconds(period)));
         }
