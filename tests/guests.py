@@ -30,7 +30,8 @@ def boot(options, script, *words):
         words = tuple(title.split())
         parts[words if len(words) > 1 else title] = body
     if "end" not in parts and ("end", "end") not in parts:
-        raise SystemExit(f"FAILED status {done.returncode}\n{done.stdout[-3000:]}\n{done.stderr[-3000:]}")
+        last = title if parts else "its start"
+        raise SystemExit(f"FAILED status {done.returncode} after `{last}`\n{done.stdout[-3000:]}\n{done.stderr[-3000:]}")
     return parts
 
 
