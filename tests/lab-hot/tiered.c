@@ -190,7 +190,18 @@ static long spare(void) {
     return free - number("/proc/zoneinfo", " high %ld") * PAGE;
 }
 
+/* Huge pages of hugetlb, as far as they go: DAMON moves pages to other nodes that are locked and bound, but not these. */
+static void take_huge_pages(long bytes) {
+    FILE *pool = fopen("/sys/devices/system/node/node0/hugepages/hugepages-2048kB/nr_hugepages", "w");
+    if (!pool || fprintf(pool, "%ld\n", bytes >> 21) < 0 || fclose(pool)) {
+        perror("nr_hugepages");
+        exit(1);
+    }
+}
+
 static void ballast(long bytes) {
+    if (spare() > bytes)
+        take_huge_pages(spare() - bytes);
     while (spare() > bytes) {
         size_t some = 64 * PAGE;
         char *at = mapped(some);

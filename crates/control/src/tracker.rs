@@ -102,6 +102,16 @@ impl Tracker {
         }
     }
 
+    /// Adds a sample of `weight` to the exponential moving sum of a page's weights: its counts are reduced to three quarters
+    /// before.
+    pub fn add_decaying(&mut self, page: PageNumber, node: NodeId, weight: u32) {
+        if let Some(at) = self.layout.number(page).and_then(|number| self.find(number)) {
+            let layout = self.layout;
+            layout.fade(&mut self.entries[at]);
+        }
+        self.add(page, node, weight);
+    }
+
     /// Sets the home of a tracked page; its counts restart if it was on another node. The first call after additions sorts.
     pub fn set_home(&mut self, page: PageNumber, node: NodeId) {
         let Some(number) = self.layout.number(page) else {

@@ -13,7 +13,7 @@ const CLASSES: usize = 64 * OCTAVE as usize;
 /// Counts of latencies are halved when all pages were protected this many times.
 const REMEMBERED_SCANS: f64 = 8.0;
 /// Largest weight of a sample, and that of one after the first scan that we see, if it may have been before we attached.
-const HEAVIEST: u32 = 4;
+const HEAVIEST: u32 = 8;
 const HEAVIEST_AT_FIRST: u32 = 1;
 /// The border before it is measured: the kernel's own first threshold for pages to promote.
 const FIRST_BORDER_NS: f64 = 1e9;
@@ -32,7 +32,7 @@ const RECENT: usize = 16;
 /// second time. That is soon after the scan, since the first pages to be accessed show it.
 ///
 /// A sample weighs the more the shorter its latency: nothing beyond the *border*, 1 within it, and 1 more each time that it
-/// is half as long, up to 4. The border is such that as many pages are accessed within it after a scan as fast memory holds:
+/// is half as long, up to 8. The border is such that as many pages are accessed within it after a scan as fast memory holds:
 /// the working set W(t, τ) of Denning (The working set model for program behavior, CACM 11(5), 1968) has its size.
 pub struct FaultLatencies {
     /// By process and number.
@@ -110,16 +110,14 @@ impl FaultLatencies {
         address >> REGION_SHIFT
     }
 
-    /// The weight of a sample, 0 to 4.
-    pub fn weight(&mut self, process: u16, address: u64, time_ns: u64) -> u32 {
+    /// The weight of a sample, 0 to 8; `None` if its latency is not known, as the page has faulted since the last scan.
+    pub fn weight(&mut self, process: u16, address: u64, time_ns: u64) -> Option<u32> {
         let region = self
             .regions
             .entry((process, Self::region_of(address)))
             .or_default();
         let page = (address >> 12) as usize % (WORDS * 64);
-        let Some((latency, scanned)) = region.fault(page, time_ns, self.between_scans_ns) else {
-            return 0;
-        };
+        let (latency, scanned) = region.fault(page, time_ns, self.between_scans_ns)?;
         if scanned {
             self.protected += region.pages as f64;
         }
@@ -129,10 +127,10 @@ impl FaultLatencies {
         } else {
             self.heaviest_at_first
         };
-        match latency > self.border_ns {
+        Some(match latency > self.border_ns {
             true => 0,
             false => 1 + ((self.border_ns / latency.max(1.0)).log2() as u32).min(heaviest - 1),
-        }
+        })
     }
 
     /// Updates the border. `all`: pages of the programs; `fast`: those that fast memory holds. Returns it, nanoseconds, if it
@@ -243,7 +241,7 @@ mod tests {
             for (time, page) in faults {
                 let weight = latencies.weight(7, (page as u64) << 12, (time * SECOND) as u64);
                 if scan >= scans / 2 {
-                    sums[page] += f64::from(weight);
+                    sums[page] += f64::from(weight.unwrap_or(0));
                 }
             }
             latencies.set_border(rates.len() as u64, fast);
@@ -289,10 +287,16 @@ mod tests {
     #[test]
     fn after_the_first_scan_every_sample_is_one_and_forgotten_regions_begin_anew() {
         let mut latencies = FaultLatencies::new(false);
-        assert_eq!(latencies.weight(1, 5 << 12, 10), 1);
+        latencies.set_scan_period(Duration::from_secs(1));
+        assert_eq!(latencies.weight(1, 5 << 12, 10), Some(1));
+        assert_eq!(
+            latencies.weight(1, 5 << 12, 11),
+            None,
+            "no new scan, and so no new latency"
+        );
         assert_eq!(latencies.set_border(9, 3), None);
         latencies.set_pages(HashMap::from([((2, 0), 4)]));
-        assert_eq!(latencies.weight(1, 5 << 12, 20), 1);
+        assert_eq!(latencies.weight(1, 5 << 12, 20), Some(1));
         assert_eq!(latencies.set_border(0, 3), None);
     }
 }

@@ -321,9 +321,13 @@ impl Session {
         for touch in touches {
             let page = page_of(touch.address);
             if let Some(node) = touch.node {
-                let ranking = self.ranking.as_mut();
-                let weight = ranking.map_or(1, |r| r.weight(process, touch.address, touch.time_ns));
-                tracker.add(page, node, weight);
+                let weight = match &mut self.ranking {
+                    Some(ranking) => ranking.sample(tracker, page, node, touch.address, touch.time_ns),
+                    None => {
+                        tracker.add(page, node, 1);
+                        1
+                    }
+                };
                 self.fresh += u64::from(weight);
                 if let Some(home) = tracker.home_of(page).or_else(|| homes.get(&page).copied()) {
                     self.status.sampled(page, home == node);

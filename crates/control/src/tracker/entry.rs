@@ -248,6 +248,14 @@ impl Layout {
         total
     }
 
+    /// Reduces all counts to three quarters, rounded down.
+    pub fn fade(self, entry: &mut Entry) {
+        for at in 0..self.counts_kept() {
+            let count = self.count_at(entry, at);
+            self.set_count(entry, at, count - count.div_ceil(4));
+        }
+    }
+
     /// Halves all counts `times` times.
     pub fn shrink(self, entry: &mut Entry, halvings: u32) {
         for at in 0..self.counts_kept() {

@@ -349,6 +349,27 @@ fn pages_that_are_ranked_stay_comparable() {
 }
 
 #[test]
+fn a_moving_sum_follows_its_page_and_leaves_the_others() {
+    let mut tracker = Tracker::new(2, 0, 100).ranking();
+    let page = PageNumber;
+    let residents = [3, 5].map(|n| (page(n), Some(NodeId(1))));
+    tracker.take_residents(page(0)..page(100), &residents);
+    for _ in 0..50 {
+        tracker.add_decaying(page(3), NodeId(0), 8);
+        tracker.add_decaying(page(5), NodeId(0), 2);
+    }
+    tracker.settle();
+    // w + 3/4 w + 9/16 w + ... = 4 w, less what is rounded down.
+    assert_eq!(seen(&tracker), [(3, 1, vec![29, 0]), (5, 1, vec![5, 0])]);
+    // What was accessed soon after the scan is not any more: after six samples, from wherever, the other one has more.
+    for _ in 0..6 {
+        assert!(seen(&tracker)[0].2[0] > 5);
+        tracker.add_decaying(page(3), NodeId(1), 0);
+    }
+    assert_eq!(seen(&tracker), [(3, 1, vec![4, 0]), (5, 1, vec![5, 0])]);
+}
+
+#[test]
 fn where_there_is_no_room_for_more_pages_those_with_accesses_are_kept() {
     let mut tracker = Tracker::new(2, 0, 8).ranking();
     let residents: Vec<(PageNumber, Option<NodeId>)> =
