@@ -31,13 +31,11 @@ impl FreeMemory {
         for line in zoneinfo.lines() {
             let words: Vec<&str> = line.split_whitespace().collect();
             let bytes = |count: &str| count.parse::<u64>().unwrap_or(0) * PAGE;
-            let memory = match words[..] {
-                ["Node", number, ..] => {
-                    node = number.trim_end_matches(',').parse().unwrap_or(u32::MAX);
-                    continue;
-                }
-                _ => found.entry(node).or_default(),
-            };
+            if let ["Node", number, ..] = words[..] {
+                node = number.trim_end_matches(',').parse().unwrap_or(u32::MAX);
+                continue;
+            }
+            let memory = found.entry(node).or_default();
             match words[..] {
                 ["pages", "free", count] => memory.free += bytes(count),
                 ["nr_inactive_file", count] => memory.inactive_files += bytes(count),

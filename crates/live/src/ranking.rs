@@ -89,8 +89,10 @@ impl Ranking {
         let page_size = BASE_PAGE_SIZE << tracker.page_shift();
         let by_node = self.host.free_memory_by_node();
         let free = |node: &Node| {
-            let free = by_node.as_ref().map(|nodes| nodes.get(&node.os_index));
-            free.map_or(u64::MAX, |memory| memory.map_or(0, |m| m.spare() / page_size))
+            let Some(nodes) = &by_node else { return u64::MAX };
+            nodes
+                .get(&node.os_index)
+                .map_or(0, |memory| memory.spare() / page_size)
         };
         tracker.set_free(machine.nodes.iter().map(free).collect());
         let nodes = self.tier.nodes();

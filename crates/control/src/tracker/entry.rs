@@ -250,17 +250,17 @@ impl Layout {
 
     /// Reduces all counts to three quarters, rounded down.
     pub fn fade(self, entry: &mut Entry) {
-        for at in 0..self.counts_kept() {
-            let count = self.count_at(entry, at);
-            self.set_count(entry, at, count - count.div_ceil(4));
-        }
+        self.change(entry, |count| count - count.div_ceil(4));
     }
 
     /// Halves all counts `times` times.
     pub fn shrink(self, entry: &mut Entry, halvings: u32) {
+        self.change(entry, |count| count.checked_shr(halvings).unwrap_or(0));
+    }
+
+    fn change(self, entry: &mut Entry, to: impl Fn(u8) -> u8) {
         for at in 0..self.counts_kept() {
-            let count = self.count_at(entry, at);
-            self.set_count(entry, at, count.checked_shr(halvings).unwrap_or(0));
+            self.set_count(entry, at, to(self.count_at(entry, at)));
         }
     }
 }
