@@ -9,16 +9,15 @@
 
 #include <stdint.h>
 
-enum nw_request_kind {
-    NW_HOLD = 1, /* keeps the pages where they are, while the kernel still samples accesses to them */
-    NW_BRING = 2, /* moves them to their new home node and holds them there; this also moves pages that a
-                   * scan has made inaccessible, which move_pages cannot do before Linux 6.6 */
-};
+#define NW_STAY UINT32_MAX
 
+/* Keeps pages where they are, or first moves them, while the kernel still samples accesses to them. Nodes go by the
+ * kernel's number. */
 typedef struct nw_request {
     uint64_t page, pages;
-    uint32_t node; /* their home node, by the kernel's number */
-    uint32_t kind;
+    uint32_t home; /* the node that the policy allows */
+    uint32_t to;   /* where the pages are moved before, or NW_STAY. This also moves pages that a scan has made
+                    * inaccessible, which move_pages cannot do before Linux 6.6 */
 } nw_request;
 
 #endif

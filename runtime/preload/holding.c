@@ -141,7 +141,6 @@ static int hold(const nw_pages *range, uint32_t node, unsigned flags) {
     }
     if (is_short(node))
         return -ENOMEM;
-    state.strict[node / 32] |= 1u << (node % 32);
     int status = set_policy(range, MODE_BIND | FLAG_NUMA_BALANCING, node, flags);
     return status ? status : 1;
 }
@@ -164,9 +163,14 @@ static void hold_in(nw_pages mapping, int writable, void *with) {
     for (uint32_t i = 0; writable && i < all->count; i++) {
         const nw_request *request = &all->requests[i];
         nw_pages part = overlap(mapping, (nw_pages){request->page, request->page + request->pages});
-        if (part.page >= part.end || request->node >= NODES)
+        if (part.page >= part.end || request->home >= NODES)
             continue;
-        int status = hold(&part, request->node, request->kind == NW_BRING ? FLAG_MOVE : 0);
+        /* A page is moved by the policy that it gets. If another one is to keep it, that follows at once. */
+        int status = request->to < NODES ? hold(&part, request->to, FLAG_MOVE) : 0;
+        if (request->to != request->home)
+            status = worse(status, hold(&part, request->home, 0));
+        if (status == 1)
+            state.strict[request->home / 32] |= 1u << (request->home % 32);
         all->statuses[i] = worse(all->statuses[i], status);
     }
 }

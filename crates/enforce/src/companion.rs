@@ -15,18 +15,28 @@ pub(crate) const VARIABLE: &str = "NODEWISE_BALANCE";
 const BATCH: usize = 64;
 /// A companion that has not answered after this time belongs to a stopped program; it is asked again later.
 const ANSWER_TIMEOUT: Duration = Duration::from_millis(500);
+/// Instead of a node: the pages are not moved.
+const STAY: u32 = u32::MAX;
 /// Largest number of ancestors of a process that are examined.
 const GENERATIONS: u32 = 64;
 /// Largest number of socket names that are tried.
 const NAMES_TRIED: u32 = 64;
 
-/// A request to a companion.
+/// A request to a companion: keep pages where they are, or first move them, and still report who accesses them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Request {
-    /// Keep the pages on this node, and still report who accesses them.
-    Hold(u32),
-    /// Move the pages to this node, and keep them there.
-    MoveAndHold(u32),
+pub struct Request {
+    /// The node that the pages' policy allows.
+    pub home: u32,
+    /// The node that the pages are moved to before.
+    pub to: Option<u32>,
+}
+
+impl Request {
+    /// Keep the pages where they are, by a policy that allows this node.
+    #[must_use]
+    pub fn hold(home: u32) -> Self {
+        Self { home, to: None }
+    }
 }
 
 /// A companion's answer to a request.
@@ -192,15 +202,11 @@ impl Companion {
 
 /// An `nw_request` (`runtime/preload/companion.h`) as bytes.
 fn encode((pages, request): &(Range<u64>, Request)) -> Vec<u8> {
-    let (kind, node) = match request {
-        Request::Hold(node) => (1u32, *node),
-        Request::MoveAndHold(node) => (2, *node),
-    };
     let mut bytes = Vec::with_capacity(24);
     bytes.extend(pages.start.to_le_bytes());
     bytes.extend((pages.end - pages.start).to_le_bytes());
-    bytes.extend(node.to_le_bytes());
-    bytes.extend(kind.to_le_bytes());
+    bytes.extend(request.home.to_le_bytes());
+    bytes.extend(request.to.unwrap_or(STAY).to_le_bytes());
     bytes
 }
 
@@ -250,9 +256,9 @@ mod tests {
             (requests, other)
         });
         let requests = [
-            (16..18, Request::Hold(3)),
-            (20..21, Request::Hold(0)),
-            (0..1, Request::MoveAndHold(1)),
+            (16..18, Request { home: 3, to: Some(1) }),
+            (20..21, Request::hold(0)),
+            (0..1, Request::hold(0)),
         ];
         let answers = companions.ask(std::process::id(), &requests);
         assert_eq!(answers, [Answer::Done, Answer::DoneStrictly, Answer::Refused(12)]);
@@ -263,6 +269,7 @@ mod tests {
                 16, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0, 1, 0, 0, 0
             ]
         );
+        assert_eq!(bytes[40..48], [0, 0, 0, 0, 255, 255, 255, 255]);
     }
 
     #[test]
@@ -271,7 +278,7 @@ mod tests {
         let mut other = connected(&mut companions);
         let pid = std::process::id();
         assert_eq!(
-            companions.ask(pid, &[(0..1, Request::Hold(0))]),
+            companions.ask(pid, &[(0..1, Request::hold(0))]),
             [Answer::Missing]
         );
         other.write_all(&(-5i32).to_le_bytes()).unwrap();
@@ -280,11 +287,11 @@ mod tests {
             other.write_all(&0i32.to_le_bytes()).unwrap();
             other
         });
-        assert_eq!(companions.ask(pid, &[(0..1, Request::Hold(0))]), [Answer::Done]);
+        assert_eq!(companions.ask(pid, &[(0..1, Request::hold(0))]), [Answer::Done]);
         drop(thread.join().unwrap());
         assert!(companions.accept().is_empty());
         assert_eq!(
-            companions.ask(pid, &[(0..1, Request::Hold(0))]),
+            companions.ask(pid, &[(0..1, Request::hold(0))]),
             [Answer::Missing]
         );
     }

@@ -102,7 +102,7 @@ impl Holder {
             let runs = free_runs(&self.host, pid, self.grain, self.without_cpus).unwrap_or_default();
             let wishes: Vec<_> = runs
                 .into_iter()
-                .map(|r| (r.pages, Request::Hold(r.node)))
+                .map(|r| (r.pages, Request::hold(r.node)))
                 .collect();
             self.ask(pid, &wishes);
         }
@@ -111,24 +111,20 @@ impl Holder {
     /// Keeps moved pages, base pages of the process, on their new nodes.
     pub fn hold_moved(&mut self, pid: u32, moved: &[(Range<u64>, u32)]) {
         if self.without_cpus.is_none() {
-            self.ask(pid, &requests(moved, Request::Hold));
+            let hold = |(pages, node): &(Range<u64>, u32)| (pages.clone(), Request::hold(*node));
+            self.ask(pid, &moved.iter().map(hold).collect::<Vec<_>>());
         }
     }
 
     /// Moves pages and keeps them there; unlike `move_pages` this reaches pages for which a hint fault is due. Returns
     /// `false` if there is no companion; the caller asks the kernel which pages have arrived.
     pub fn move_and_hold(&mut self, pid: u32, pages: &[(Range<u64>, u32)]) -> bool {
-        let moved = self.ask(pid, &requests(pages, Request::MoveAndHold));
-        match self.without_cpus.filter(|_| moved) {
-            Some(node) => {
-                let back: Vec<_> = pages
-                    .iter()
-                    .map(|(p, _)| (p.clone(), Request::Hold(node)))
-                    .collect();
-                self.ask(pid, &back)
-            }
-            None => moved,
-        }
+        let request = |(pages, to): &(Range<u64>, u32)| {
+            let home = self.without_cpus.unwrap_or(*to);
+            (pages.clone(), Request { home, to: Some(*to) })
+        };
+        let wishes: Vec<_> = pages.iter().map(request).collect();
+        self.ask(pid, &wishes)
     }
 
     fn ask(&mut self, pid: u32, wishes: &[(Range<u64>, Request)]) -> bool {
@@ -172,10 +168,6 @@ fn joined(mut runs: Vec<Run>, node: u32) -> Vec<Run> {
         }
     }
     joined
-}
-
-fn requests(pages: &[(Range<u64>, u32)], kind: fn(u32) -> Request) -> Vec<(Range<u64>, Request)> {
-    pages.iter().map(|(p, node)| (p.clone(), kind(*node))).collect()
 }
 
 /// Runs of resident pages in private writable memory without a companion's policy, longest first, as many as the limit
