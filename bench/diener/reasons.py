@@ -53,7 +53,7 @@ class Reasons:
             "D9": [grids, one_thread], "D14": [one_thread],
             "D6": [Test("by counting moves from the second outer iteration on", [first_place_not_counted(data) for data in self.repeats]),
                    Test("by counting from there and, as a second change, without the last slice, which has what follows the loop",
-                        self.but_the_last_slice())],
+                        self.but_the_last_slice(), instead=True)],
             "D11": [one_thread, Test(f"with {AT_80}", [with_threshold(data, "0.8") for data in self.repeats]),
                     Test(f"with one-thread initialisation and {AT_80}", [with_threshold(data, "0.8") for data in self.one_thread()])],
         }

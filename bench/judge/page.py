@@ -53,13 +53,13 @@ def counts(verdicts):
     return {word: sum(v.verdict == word for v in verdicts.values()) for word in WORDS}
 
 
-def shared(verdicts):
+def shared(size, verdicts):
     """Those of the rows that hold which do so with another of the paper's policies in the policy's place, too."""
     rows = [i for i, one in verdicts.items() if one.verdict == HOLDS and any(s.passes for s in one.stand_ins if s.kind == OTHER)]
     if not rows:
         return ""
     which = f"{len(rows)} ({', '.join(rows)})" if len(rows) > 1 else f"one ({rows[0]})"
-    return (f"\nOf the full size's rows that hold, {which} would with another of the paper's policies in the judged one's place, too: what "
+    return (f"\nOf the rows that hold ({size}), {which} would with another of the paper's policies in the judged one's place, too: what "
             "they say is not of that policy alone.\n")
 
 
@@ -220,7 +220,7 @@ def text():
     best = {i: full.get(i) or fast.get(i) for i in CRITERIA}
     there = {i: one for i, one in best.items() if one}
     sizes = [[size, *counts(found).values()] for size, found in (("full", full), ("fast", fast)) if found]
-    parts = [HEAD, table(["size", *WORDS], sizes), shared(full)]
+    parts = [HEAD, table(["size", *WORDS], sizes), shared("full", full), shared("nightly", fast)]
     papers = dict.fromkeys(c.paper for c in CRITERIA.values())
     for paper in papers:
         mine = [i for i, c in CRITERIA.items() if c.paper == paper]

@@ -1,6 +1,7 @@
 """The judge of findings: what each word of a verdict takes, that each row has what must fail, and that the page and README have the
 verdict files' figures."""
 
+import contextlib
 import csv
 import json
 import os
@@ -193,6 +194,16 @@ def files():
             check(verdict.read(pathlib.Path(folder) / f"{one.id}.json") == one, f"{one.id} is read as written")
 
 
+def status_of(*words):
+    """The exit status of `python -m judge.ledger`, by the folders that it has now."""
+    sys.argv[1:] = words
+    try:
+        with contextlib.redirect_stdout(None):
+            ledger.main()
+    except SystemExit as end:
+        return end.code
+
+
 def changes():
     """The ledger, on a tree of its own."""
     with tempfile.TemporaryDirectory() as folder:
@@ -220,9 +231,11 @@ def changes():
                                                          ("fast", "D10", verdict.FAILS, verdict.HOLDS)], "what was recorded is noted")
         made(data(1.0)).write(root / "fresh/fast")
         entry = f"D10 (nightly): {verdict.HOLDS} → {verdict.FAILS}"
+        check(status_of("fast", "diener", "--check") == 1, "a change that CHANGELOG does not say ends with status 1")
         for said, excused in ((entry, False), (f"{entry}; again {entry}", True)):
             (root / "CHANGELOG.md").write_text(f"# Changelog\n\n## next, not yet released\n\n{said}\n\n## 0.1\n\n{entry}\n")
             check(ledger.said("fast", "D10", verdict.HOLDS, verdict.FAILS) == excused, "an entry is for one change")
+        check(status_of("fast", "diener", "--check") == 0, "one that it says, with 0")
         check(ledger.unused() == [("fast", "D10", verdict.HOLDS, verdict.FAILS)], "an entry that no change used is seen")
         ledger.record("fast", set())
         check(not ledger.unused(), "until one uses it")
@@ -303,6 +316,9 @@ def kept():
 def documents():
     """Before `changes` points the judge elsewhere."""
     check(page.PAGE.read_text(encoding="utf-8") == page.text(), "docs/findings.md is what the recorded verdicts make")
+    last = {row[1:3]: row[4] for row in ledger.changes()}
+    other = [" ".join(one) for one, noted in last.items() if ledger.recorded(*one) != noted]
+    check(not other, f"the last change noted of a row is to the verdict that the page has: not of {', '.join(other)}")
     check(not ledger.unused(), f"each entry of CHANGELOG on a verdict is of a recorded change: not {ledger.unused()}")
     unknown = [f.name for size in verdict.SIZES for f in (verdict.RECORDED / size).glob("*.json") if f.stem not in CRITERIA]
     check(not unknown, f"each recorded verdict is a criterion's: not {', '.join(unknown)}")
