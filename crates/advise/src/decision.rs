@@ -1,7 +1,7 @@
 //! Decides the verdict on the whole program.
 
 use crate::advised::Advised;
-use crate::gain::{MAX_STOCK_SLOWDOWN, MIN_GAIN, largest_joint_gain, pays_once, worth_it};
+use crate::gain::{MAX_STOCK_SLOWDOWN, MIN_GAIN, SOME_LOSS, largest_joint_gain, pays_once, worth_it};
 use crate::matched::Matched;
 use crate::next_command::{ReportOptions, in_words, map_and_run, plain_command};
 use crate::phrases::{faster, percent};
@@ -15,6 +15,9 @@ use nodewise_simulation::{Prediction, Range, ScenarioCost, Simulation};
 /// Runs predicted to take less time than this, in seconds, are inconclusive: starting a process takes about a
 /// millisecond, so too much of the time is start-up.
 const SHORT_RUN_S: f64 = 0.01;
+
+/// Fewer counted accesses than this are named by the verdict: a process's own start makes as many.
+const FEW_ACCESSES: u64 = 10_000;
 
 /// If less than this share of the program's work was seen, the verdict says how much was.
 const MIN_COVERAGE: f64 = 0.8;
@@ -104,17 +107,19 @@ pub(crate) fn verdict(
     placed
 }
 
-/// Warns that the run is short; `None` if it is not, or if there was nothing to decide.
+/// Warns that the run is short, or that few accesses were counted; `None` if neither is so, or if there was nothing to decide.
 pub(crate) fn of_short_run(simulation: &Simulation) -> Option<String> {
     let seconds = simulation.baseline().seconds.typical;
-    let text = || {
-        format!(
-            " The run is short ({}, {} predicted): start-up weighs as much as the work, judge a longer one.",
-            figures::amount(simulation.calibration.accesses, "access"),
-            figures::seconds(seconds)
-        )
-    };
-    (seconds < SHORT_RUN_S).then(text)
+    let accesses = simulation.calibration.accesses;
+    let counted = figures::amount(accesses, "access");
+    if seconds < SHORT_RUN_S {
+        let seconds = figures::seconds(seconds);
+        return Some(format!(
+            " The run is short ({counted}, {seconds} predicted): start-up weighs as much as the work, judge a longer one."
+        ));
+    }
+    let few = format!(" Only {counted} counted: percentages of so few say little about its memory.");
+    (accesses < FEW_ACCESSES).then_some(few)
 }
 
 /// Says that a placement would pay where all uncertain quantities are at ends of their ranges at once, of a verdict to
@@ -151,7 +156,7 @@ pub(crate) fn least_of_all_ranges(simulation: &Simulation, verdict: &Verdict) ->
     let least = |costs: &[ScenarioCost]| costs.iter().map(|c| c.speedup).fold(f64::MAX, f64::min) - 1.0;
     let (alone, together) = (least(&chosen.by_scenario), least(&chosen.jointly));
     let left = match together {
-        loss if loss < -0.005 => format!("it loses {}", percent(-loss)),
+        loss if loss < -SOME_LOSS => format!("it loses {}", percent(-loss)),
         _ => "it gains next to nothing".to_owned(),
     };
     (alone >= MIN_GAIN && together < MIN_GAIN).then(|| {

@@ -4,6 +4,8 @@ use nodewise_simulation::{MEMORY_BOUND, Prediction, Scenario, Simulation, Varied
 
 /// Smallest typical gain that is worth a change.
 pub const MIN_GAIN: f64 = 0.03;
+/// Smallest loss that is said to be one; less is not printed as a percentage above zero.
+pub(crate) const SOME_LOSS: f64 = 0.005;
 /// A stock command is preferred if it is at most this much slower than the best placement.
 pub const MAX_STOCK_SLOWDOWN: f64 = 0.02;
 

@@ -8,7 +8,7 @@ use nodewise_profile::{
     Access, FirstTouch, Frame, InMemory, Meta, Object, ObjectId, ObjectKind, PageNumber, Profile, Region,
     RegionId, RegionKind, Site, SiteId, SliceId, Thread, ThreadId,
 };
-use nodewise_simulation::{Parameters, Range, simulate};
+use nodewise_simulation::{Parameters, Prediction, Range, Simulation, simulate};
 
 pub const THREADS: u32 = 64;
 pub const PAGES: u32 = 64 * 16;
@@ -150,10 +150,55 @@ pub fn sampled_advice(machine: &str, program: &(Profile, InMemory), samples: u64
 fn any_advice(
     machine: &str,
     order: fn(&Machine) -> Vec<CpuId>,
-    (profile, accesses): &(Profile, InMemory),
+    program: &(Profile, InMemory),
     parameters: &Parameters,
     samples: Option<Samples>,
 ) -> Advice {
+    simulated(
+        machine,
+        order,
+        program,
+        parameters,
+        |context, simulation, mappings| {
+            let (profile, accesses) = program;
+            let usage = Usage::of(accesses, profile, context.histogram).expect("in memory");
+            let matched =
+                Matched::predict(context, &usage, simulation, mappings, accesses).expect("in memory");
+            let (first_touch, options) = (&mappings[0], report_options());
+            advise(
+                context,
+                simulation,
+                first_touch,
+                &usage,
+                matched.as_ref(),
+                &options,
+                samples,
+            )
+        },
+    )
+}
+
+/// The speed-up of a policy over first-touch in the typical scenario.
+pub fn speedup(machine: &str, program: &(Profile, InMemory), parameters: &Parameters, policy: &str) -> f64 {
+    simulated(machine, compact_order, program, parameters, |_, simulation, _| {
+        let of = |p: &&Prediction| p.policy == policy;
+        simulation
+            .predictions
+            .iter()
+            .find(of)
+            .expect("simulated")
+            .speedup
+            .typical
+    })
+}
+
+fn simulated<T>(
+    machine: &str,
+    order: fn(&Machine) -> Vec<CpuId>,
+    (profile, accesses): &(Profile, InMemory),
+    parameters: &Parameters,
+    then: impl FnOnce(&Context<'_>, &Simulation, &[Mapping]) -> T,
+) -> T {
     let machine = Machine::named(machine).expect("shipped");
     let histogram = Histogram::build(accesses, THREADS as usize, 0).expect("in memory");
     let affinity = Affinity::of_cpus("compact", profile, &machine, &order(&machine));
@@ -184,17 +229,7 @@ fn any_advice(
         map("locality", local),
     ];
     let simulation = simulate(&context, &mappings, accesses, parameters).expect("in memory");
-    let usage = Usage::of(accesses, profile, &histogram).expect("in memory");
-    let matched = Matched::predict(&context, &usage, &simulation, &mappings, accesses).expect("in memory");
-    advise(
-        &context,
-        &simulation,
-        &mappings[0],
-        &usage,
-        matched.as_ref(),
-        &report_options(),
-        samples,
-    )
+    then(&context, &simulation, &mappings)
 }
 
 pub fn report_options() -> ReportOptions {

@@ -1,6 +1,6 @@
 //! Tests that a verdict is given only if no plausible value of an unknown quantity would reverse it.
 
-use super::programs::{THREADS, advice_with, owner, program};
+use super::programs::{THREADS, advice_with, owner, program, speedup};
 use nodewise_advise::{Verdict, VerdictKind};
 use nodewise_profile::{Coverage, InMemory, Profile, RegionKind, Slice};
 use nodewise_simulation::{Parameters, Range, UNKNOWN_CORES};
@@ -243,6 +243,69 @@ fn an_unknown_cost_and_another_quantity_turn_no_verdict_together() {
     assert!(
         left > 0 && by_both > 0,
         "{left} left alone, {by_both} undecided by both"
+    );
+}
+
+/// Nor may a verdict to act: the placement would lose, at another cost and with other values of everything else that is unknown.
+#[test]
+fn an_unknown_cost_and_all_other_quantities_make_no_recommendation_a_loss() {
+    let default = Parameters {
+        core_factor: UNKNOWN_CORES,
+        ..Parameters::default()
+    };
+    let (mut acting, mut by_all) = (0, 0);
+    let machines = ["opteron-6386", "nehalem-2s", "westmere-4s", "epyc-2s-nps4"];
+    // Pages of all threads, of those of a few, and of single ones; placed with their users, on one node, and evenly.
+    let users: [fn(u32) -> Vec<u32>; 4] = [
+        owner,
+        |p| vec![p % 8],
+        |p| vec![p % 20],
+        |p| vec![p % 8, p % THREADS],
+    ];
+    let homes: [fn(u32) -> u32; 3] = [|_| 0, |p| p / 16, |p| p % 4];
+    let placed = homes
+        .into_iter()
+        .flat_map(|home| users.map(|users| (home, users)));
+    let cases =
+        placed.flat_map(|(home, users)| (0..24).map(move |i| (home, users, (64.0 * 1.4_f64.powi(i)) as u64)));
+    for ((home, users, lines), machine) in cases.flat_map(|case| machines.map(|machine| (case, machine))) {
+        let program = timed(program(home, users, lines, 512_000));
+        let found = advice_with(machine, &program, &default).verdict;
+        by_all += i32::from(found.sentence.contains("it would lose"));
+        if !matches!(found.outcome, VerdictKind::Place | VerdictKind::Stock) {
+            continue;
+        }
+        acting += 1;
+        for (parallelism, end) in [
+            (default.parallelism.min, (|r| r.min) as fn(Range) -> f64),
+            (default.parallelism.max, |r| r.min),
+            (default.parallelism.min, |r| r.max),
+            (default.parallelism.max, |r| r.max),
+        ] {
+            let at = |range: Range| Range::exactly(end(range));
+            for cost in [1.0, 8.0] {
+                let known = Parameters {
+                    parallelism: Range::exactly(parallelism),
+                    miss: at(default.miss),
+                    queue_ns: at(default.queue_ns),
+                    assumed_bandwidth: Range::exactly(1.0 / end(default.assumed_bandwidth)),
+                    core_factor: Range::exactly(1.0 / end(default.core_factor)),
+                    recording_cost: Some(Range::exactly(cost)),
+                    ..Parameters::default()
+                };
+                let speedup = speedup(machine, &program, &known, &found.policy);
+                assert!(
+                    speedup > 0.99,
+                    "{speedup} by {}: {}",
+                    found.policy,
+                    found.sentence
+                );
+            }
+        }
+    }
+    assert!(
+        acting > 0,
+        "{acting} recommend a placement, {by_all} are undecided by all"
     );
 }
 
