@@ -7,10 +7,11 @@ use crate::failed_pages::FailedPages;
 use crate::ledger::History;
 use crate::{BatchResult, Ledger, PageResult, Settings};
 use nodewise_machine::NodeId;
-use nodewise_placement::{MigrationPolicy, Move, Observed, Reason, Tier};
+use nodewise_placement::{MigrationPolicy, Move, Observed, Reason, Rows, Tier};
 use nodewise_profile::PageNumber;
 use serde::Serialize;
 use std::cmp::Ordering;
+use std::ops::Range;
 
 /// Proposals of one step that were not carried out, counted by the first reason that applied. JSON documents contain it
 /// with these field names.
@@ -18,7 +19,8 @@ use std::cmp::Ordering;
 pub struct HeldBack {
     /// Fewer accesses than [`Settings::minimum_samples`], or a difference between nodes that is not significant.
     pub few_samples: u64,
-    /// The page is in cooldown after a move or a failure.
+    /// The page is in cooldown after a move or a failure. Policies with a [tier](MigrationPolicy::tier) pass over such
+    /// pages, which are not counted.
     pub resting: u64,
     /// Over the rate limit, [`Settings::pages_per_second`].
     pub rate: u64,
@@ -39,6 +41,14 @@ impl HeldBack {
         all.map(|(cause, pages)| (cause.to_owned(), pages)).into()
     }
 
+    /// Adds those of another step.
+    pub fn add(&mut self, other: &Self) {
+        self.few_samples += other.few_samples;
+        self.resting += other.resting;
+        self.rate += other.rate;
+        self.budget += other.budget;
+    }
+
     /// Sum over all reasons.
     #[must_use]
     pub fn total(&self) -> u64 {
@@ -49,7 +59,7 @@ impl HeldBack {
 /// The moves of one interval.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Decision {
-    /// Moves to make, ascending by page.
+    /// Moves to make, ascending by page in each step of an interval.
     pub moves: Vec<Move>,
     /// Proposals that were filtered out, by reason.
     pub held_back: HeldBack,
@@ -117,11 +127,44 @@ impl Controller {
             return Decision::default();
         }
         self.intervals += 1;
+        let decision = self.decide(observed, false);
+        let half_life = u64::from(self.settings.half_life);
+        Decision {
+            halve: half_life > 0 && self.intervals.is_multiple_of(half_life),
+            ..decision
+        }
+    }
+
+    /// Decides what comes into the tier of a policy that has one, after pages have left it in this interval and were
+    /// [recorded](Controller::record): the room that they made is not left unused until the next interval.
+    pub fn fill_tier(&mut self, now_ns: u64, observed: &dyn Observed) -> Decision {
+        self.discard_pending(now_ns);
+        match self.paused || self.policy.tier().is_none() {
+            true => Decision::default(),
+            false => self.decide(observed, true),
+        }
+    }
+
+    /// `come`: only moves into the tier.
+    fn decide(&mut self, observed: &dyn Observed, come: bool) -> Decision {
         let mut held_back = HeldBack::default();
-        let mut moves = self.policy.decide(observed);
+        let (cooldown, now) = (self.settings.cooldown, self.intervals);
+        let cooldowns = Cooldowns::new(&self.history, &self.stayed, cooldown, now);
+        let mut moves = match self.policy.tier() {
+            None => self.policy.decide(observed),
+            Some(_) => self.policy.decide(&Offered { observed, cooldowns }),
+        };
+        let leaves = |m: &Move| {
+            self.policy
+                .tier()
+                .is_some_and(|tier| !tier.nodes().contains(&m.to))
+        };
+        moves.retain(|m| !(come && leaves(m)));
         let exact = observed.exact();
         moves.retain(|m| self.may_move(m, exact, &mut held_back));
-        self.limit(&mut moves, &mut held_back);
+        let leaving = moves.iter().filter(|m| leaves(m)).count() as u64;
+        // What comes for those that leave is decided later, and is to be affordable too.
+        self.limit(&mut moves, leaving, &mut held_back);
         let pages = moves.len() as u64;
         self.rate.take(pages);
         self.budget.reserve(pages, self.settings.page_bytes);
@@ -130,12 +173,11 @@ impl Controller {
         // Where the fastest memory goes to the pages with the most accesses, others leave it wherever they are used.
         let exact = exact && self.policy.tier().is_none();
         self.pending = pending(&moves, observed, exact);
-        let half_life = u64::from(self.settings.half_life);
         Decision {
             moves,
             held_back,
             messages,
-            halve: half_life > 0 && self.intervals.is_multiple_of(half_life),
+            halve: false,
         }
     }
 
@@ -296,20 +338,30 @@ impl Controller {
             held_back.few_samples += 1;
             return false;
         }
-        let moved = past.is_some_and(|past| {
-            let cooldown = u64::from(self.settings.cooldown) << (past.moves - 1).min(31);
-            past.age(self.intervals) <= cooldown
-        });
-        let in_cooldown = moved || self.stayed.in_cooldown(each.page, self.intervals);
+        let in_cooldown = self.cooldowns().contains(each.page);
         held_back.resting += u64::from(in_cooldown);
         !in_cooldown
     }
 
-    /// Truncates the moves to what rate and budget allow, keeping those of most benefit.
-    fn limit(&self, moves: &mut Vec<Move>, held_back: &mut HeldBack) {
-        let rate = self.rate.allows();
-        let most = rate.min(self.budget.affordable(self.settings.page_bytes));
+    fn cooldowns(&self) -> Cooldowns<'_> {
+        Cooldowns::new(
+            &self.history,
+            &self.stayed,
+            self.settings.cooldown,
+            self.intervals,
+        )
+    }
+
+    /// Truncates the moves to what rate and budget allow, keeping those of most benefit. `later`: number of moves that will
+    /// follow them in this interval.
+    fn limit(&self, moves: &mut Vec<Move>, later: u64, held_back: &mut HeldBack) {
         let wanted = moves.len() as u64;
+        let share = |all: u64| match later {
+            0 => all,
+            _ => (u128::from(all) * u128::from(wanted) / u128::from(wanted + later)) as u64,
+        };
+        let rate = share(self.rate.allows());
+        let most = rate.min(share(self.budget.affordable(self.settings.page_bytes)));
         if wanted <= most {
             return;
         }
@@ -320,6 +372,87 @@ impl Controller {
         }
         moves.truncate(most as usize);
         moves.sort_unstable_by_key(|m| m.index);
+    }
+}
+
+/// Which pages are in cooldown.
+struct Cooldowns<'a> {
+    history: &'a History,
+    stayed: &'a FailedPages,
+    intervals: u32,
+    now: u64,
+}
+
+impl<'a> Cooldowns<'a> {
+    fn new(history: &'a History, stayed: &'a FailedPages, intervals: u32, now: u64) -> Self {
+        Self {
+            history,
+            stayed,
+            intervals,
+            now,
+        }
+    }
+
+    fn contains(&self, page: PageNumber) -> bool {
+        let past = self.history.of(page);
+        past.is_some_and(|past| past.in_cooldown(self.now, self.intervals))
+            || self.stayed.in_cooldown(page, self.now)
+    }
+}
+
+/// Pages with what the controller knows of their cooldowns.
+struct Offered<'a> {
+    observed: &'a dyn Observed,
+    cooldowns: Cooldowns<'a>,
+}
+
+impl Observed for Offered<'_> {
+    fn nodes(&self) -> usize {
+        self.observed.nodes()
+    }
+
+    fn len(&self) -> usize {
+        self.observed.len()
+    }
+
+    fn page(&self, index: usize) -> PageNumber {
+        self.observed.page(index)
+    }
+
+    fn home(&self, index: usize) -> NodeId {
+        self.observed.home(index)
+    }
+
+    fn counts(&self, index: usize, counts: &mut [u64]) {
+        self.observed.counts(index, counts);
+    }
+
+    fn read(&self, pages: Range<usize>, rows: &mut Rows) {
+        self.observed.read(pages, rows);
+    }
+
+    fn free(&self, node: NodeId) -> Option<u64> {
+        self.observed.free(node)
+    }
+
+    fn noise(&self) -> f64 {
+        self.observed.noise()
+    }
+
+    fn in_cooldown(&self, index: usize) -> bool {
+        self.cooldowns.contains(self.observed.page(index))
+    }
+
+    fn first(&self, index: usize) -> Option<NodeId> {
+        self.observed.first(index)
+    }
+
+    fn page_shift(&self) -> u32 {
+        self.observed.page_shift()
+    }
+
+    fn exact(&self) -> bool {
+        self.observed.exact()
     }
 }
 

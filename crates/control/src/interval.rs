@@ -22,6 +22,9 @@ pub trait Observer {
     /// Halves all counts (exponential decay).
     fn halve(&mut self);
 
+    /// Sets the number of pages that each node has free memory for.
+    fn set_free(&mut self, _pages: Vec<u64>) {}
+
     /// Reports the start of an interval.
     fn begin(&mut self) {}
 }
@@ -30,6 +33,11 @@ pub trait Observer {
 pub trait Actuator {
     /// Makes these moves, which ascend by page, and returns the result of each.
     fn apply(&mut self, moves: &[Move]) -> BatchResult;
+
+    /// Pages that each node has free memory for now, if that is known.
+    fn free(&self) -> Option<Vec<u64>> {
+        None
+    }
 }
 
 /// An actuator that moves nothing: it remembers where pages would be and reports the assumed cost.
@@ -85,7 +93,7 @@ impl Actuator for DryRun {
 /// The decision and the results of one interval.
 #[derive(Clone, Debug)]
 pub struct Interval {
-    /// The moves that were decided.
+    /// The moves that were decided. Where fast memory is filled, pages that come into it follow those that leave.
     pub decision: Decision,
     /// Results of the moves that were tried.
     pub outcome: BatchResult,
@@ -126,29 +134,68 @@ pub fn run_interval(
     observer: &mut dyn Observer,
     actuator: &mut dyn Actuator,
 ) -> Interval {
-    let mut decision = controller.step(now(), observer.observed());
-    let outcome = match decision.moves.is_empty() {
-        true => BatchResult::default(),
-        false => carry_out(controller, &decision.moves, actuator),
+    let mut turn = Interval {
+        decision: controller.step(now(), observer.observed()),
+        outcome: BatchResult::default(),
     };
-    controller.hold_back(&mut decision, outcome.results.len());
-    controller.record(now(), &outcome);
-    let mut gone = Vec::new();
-    for (i, each) in decision.moves.iter().enumerate() {
-        match outcome.result(i) {
-            PageResult::Gone => gone.push(each.page),
-            result if result.arrived() => observer.moved(each),
-            _ => {}
+    turn.make(controller, now, observer, actuator);
+    let tier = controller.tier().cloned();
+    let left = tier.is_some_and(|tier| turn.decision.moves.iter().any(|m| !tier.nodes().contains(&m.to)));
+    if left {
+        if let Some(free) = actuator.free() {
+            observer.set_free(free);
         }
+        let mut filled = Interval {
+            decision: controller.fill_tier(now(), observer.observed()),
+            outcome: BatchResult::default(),
+        };
+        filled.make(controller, now, observer, actuator);
+        turn.append(filled);
     }
-    if !gone.is_empty() {
-        observer.forget(&gone);
-    }
-    if decision.halve {
+    if turn.decision.halve {
         observer.halve();
     }
     observer.begin();
-    Interval { decision, outcome }
+    turn
+}
+
+impl Interval {
+    /// Makes the moves and records them.
+    fn make(
+        &mut self,
+        controller: &mut Controller,
+        now: &mut dyn FnMut() -> u64,
+        observer: &mut dyn Observer,
+        actuator: &mut dyn Actuator,
+    ) {
+        let Self { decision, outcome } = self;
+        if !decision.moves.is_empty() {
+            *outcome = carry_out(controller, &decision.moves, actuator);
+        }
+        controller.hold_back(decision, outcome.results.len());
+        controller.record(now(), outcome);
+        let mut gone = Vec::new();
+        for (i, each) in decision.moves.iter().enumerate() {
+            match outcome.result(i) {
+                PageResult::Gone => gone.push(each.page),
+                result if result.arrived() => observer.moved(each),
+                _ => {}
+            }
+        }
+        if !gone.is_empty() {
+            observer.forget(&gone);
+        }
+    }
+
+    /// Adds further moves of the same interval, after these.
+    fn append(&mut self, further: Self) {
+        let Self { decision, outcome } = further;
+        self.decision.moves.extend(decision.moves);
+        self.decision.held_back.add(&decision.held_back);
+        self.decision.messages += decision.messages;
+        self.outcome.results.extend(outcome.results);
+        self.outcome.took_ns = self.outcome.took_ns.saturating_add(outcome.took_ns);
+    }
 }
 
 #[cfg(test)]

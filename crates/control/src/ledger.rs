@@ -98,6 +98,11 @@ impl Past {
     pub fn age(&self, interval: u64) -> u64 {
         u64::from((interval as u32).wrapping_sub(self.at))
     }
+
+    /// Whether the page is in cooldown, which is twice as many intervals after each further move.
+    pub fn in_cooldown(&self, interval: u64, cooldown: u32) -> bool {
+        self.age(interval) <= u64::from(cooldown) << (self.moves - 1).min(31)
+    }
 }
 
 /// The earlier moves of the pages that moved last, a limited number of them.

@@ -27,6 +27,8 @@ mod tracker;
 
 #[cfg(test)]
 mod properties;
+#[cfg(test)]
+mod tier_properties;
 
 pub use batch_result::{BatchResult, PageResult};
 pub use climb::Climb;

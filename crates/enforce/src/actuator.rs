@@ -163,7 +163,7 @@ impl Linux {
             return vec![PageResult::Denied; targets.len()];
         };
         self.fit(&moved.batches);
-        self.move_by_companion(pid, targets, &mut moved.homes);
+        self.move_by_companion(pid, targets, &mut moved);
         let came = |(target, home): (&Target, &Option<u32>)| *home == Some(target.node);
         let there: Vec<bool> = targets.iter().zip(&moved.homes).map(came).collect();
         self.hold(pid, targets, &there);
@@ -186,9 +186,12 @@ impl Linux {
     }
 
     /// Moves pages that `move_pages` does not see because a hint fault is due (before Linux 6.6), by the process's
-    /// companion, and then asks the kernel which of them have arrived.
-    fn move_by_companion(&mut self, pid: u32, targets: &[Target], known: &mut [Option<u32>]) {
-        let missing = |i: &usize| known[*i] != Some(targets[*i].node);
+    /// companion, and then asks the kernel which of them have arrived. To a full node it could not move them either.
+    fn move_by_companion(&mut self, pid: u32, targets: &[Target], moved: &mut Moved) {
+        let missing = |i: &usize| {
+            moved.homes[*i] != Some(targets[*i].node)
+                && moved.stayed.cause_of(targets[*i].bytes()) != Some(Cause::NoRoom)
+        };
         let missing: Vec<usize> = (0..targets.len()).filter(missing).collect();
         let Some(holder) = self.holder.as_mut().filter(|_| !missing.is_empty()) else {
             return;
@@ -198,7 +201,7 @@ impl Linux {
             return;
         }
         for (i, home) in missing.into_iter().zip(self.mover.homes(pid, &wanted)) {
-            known[i] = home;
+            moved.homes[i] = home;
         }
     }
 
@@ -231,6 +234,13 @@ impl Actuator for Linux {
             took_ns: clock::nanoseconds(took),
         }
     }
+
+    fn free(&self) -> Option<Vec<u64>> {
+        let by_node = Host::default().free_memory_by_node()?;
+        let shift = BASE_PAGE_SHIFT + self.page_shift;
+        let free = |node: &u32| by_node.get(node).map_or(0, |memory| memory.spare() >> shift);
+        Some(self.nodes.iter().map(free).collect())
+    }
 }
 
 /// Runs of consecutive base pages that go to the same node.
@@ -260,8 +270,7 @@ fn results(targets: &[Target], there: &[bool], moved: &Moved) -> Vec<PageResult>
         if *there {
             return PageResult::Moved;
         }
-        let end = target.address + (target.pages << BASE_PAGE_SHIFT);
-        match (moved.stayed.cause_of(target.address..end), home) {
+        match (moved.stayed.cause_of(target.bytes()), home) {
             (Some(Cause::NoRoom), _) => PageResult::Full,
             (Some(Cause::Shared), _) => PageResult::Shared,
             (_, None) => PageResult::Gone,

@@ -25,6 +25,10 @@ impl Actuator for TimedActuator<'_> {
         self.cpu += cpu_time().saturating_sub(began);
         outcome
     }
+
+    fn free(&self) -> Option<Vec<u64>> {
+        self.actuator.free()
+    }
 }
 
 /// CPU time of all threads of this process, ended ones included.

@@ -30,7 +30,7 @@ mod fixtures;
 pub use deal::Deal;
 pub use distribution::{ObjectPage, cumulative};
 pub use mapping::Mapping;
-pub use migration::{MIGRATION_POLICIES, MigrationPolicy, Move, Observed, Reason, migration_policy};
+pub use migration::{MIGRATION_POLICIES, MigrationPolicy, Move, Observed, Reason, Rows, migration_policy};
 pub use mirror::{Copies, MIRROR_USAGE, Mirror, Mirrored, copies_fit, is_mirror, not_a_placement};
 pub use policies::{Outside, page_policies, page_policy};
 pub use policy::{Context, PagePolicy, PolicyError};

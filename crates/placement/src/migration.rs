@@ -76,6 +76,16 @@ pub trait Observed: Sync {
         None
     }
 
+    /// The variance of a page's accesses from all nodes that chance alone makes, if they are samples and that is known.
+    fn noise(&self) -> f64 {
+        0.0
+    }
+
+    /// Whether a move of the page now would be held back, because it moved or failed to move shortly before.
+    fn in_cooldown(&self, _index: usize) -> bool {
+        false
+    }
+
     /// The node that touched it first in the newest interval, if that is known.
     fn first(&self, _index: usize) -> Option<NodeId> {
         None

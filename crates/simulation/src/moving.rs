@@ -313,11 +313,7 @@ impl MovingPolicy {
     }
 
     fn hold_back(&mut self, now: &HeldBack) {
-        let all = &mut self.moved.held_back;
-        all.few_samples += now.few_samples;
-        all.resting += now.resting;
-        all.rate += now.rate;
-        all.budget += now.budget;
+        self.moved.held_back.add(now);
     }
 
     fn migration(&self, world: &StepContext<'_>, memory: &Memory, m: &Move) -> Migration {

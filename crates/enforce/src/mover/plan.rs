@@ -27,6 +27,14 @@ pub struct Target {
     pub node: u32,
 }
 
+impl Target {
+    /// Addresses of its bytes.
+    #[must_use]
+    pub fn bytes(&self) -> std::ops::Range<u64> {
+        self.address..self.address + (self.pages << BASE)
+    }
+}
+
 /// Pages that move from one node to another.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pair {
