@@ -158,6 +158,20 @@ static int32_t worse(int32_t before, int32_t now) {
     return before < 0 || (now >= 0 && before > now) ? before : now;
 }
 
+/* A page is moved by the policy that it gets. If another one is to keep it, that follows at once; if that is refused, the
+ * page has none. */
+static int hold_part(const nw_pages *part, const nw_request *request) {
+    int status = request->to < NODES ? hold(part, request->to, FLAG_MOVE) : 0;
+    if (status >= 0 && request->to != request->home) {
+        status = hold(part, request->home, 0);
+        if (status < 0 && request->to < NODES)
+            set_policy(part, MODE_DEFAULT, 0, 0);
+    }
+    if (status == 1)
+        state.strict[request->home / 32] |= 1u << (request->home % 32);
+    return status;
+}
+
 static void hold_in(nw_pages mapping, int writable, void *with) {
     const batch *all = with;
     for (uint32_t i = 0; writable && i < all->count; i++) {
@@ -165,12 +179,7 @@ static void hold_in(nw_pages mapping, int writable, void *with) {
         nw_pages part = overlap(mapping, (nw_pages){request->page, request->page + request->pages});
         if (part.page >= part.end || request->home >= NODES)
             continue;
-        /* A page is moved by the policy that it gets. If another one is to keep it, that follows at once. */
-        int status = request->to < NODES ? hold(&part, request->to, FLAG_MOVE) : 0;
-        if (request->to != request->home)
-            status = worse(status, hold(&part, request->home, 0));
-        if (status == 1)
-            state.strict[request->home / 32] |= 1u << (request->home % 32);
+        int status = hold_part(&part, request);
         all->statuses[i] = worse(all->statuses[i], status);
     }
 }

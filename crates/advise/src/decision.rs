@@ -74,7 +74,12 @@ pub(crate) fn verdict(
         return nothing(VerdictKind::NotMemoryBound, text);
     }
     let worth = worth_it(simulation);
+    let match_loses =
+        |m: &Matched| Undecided::by_loss(simulation, m.speedup, m.jointly.iter().copied(), true);
     if let Some(matched) = matched.filter(|m| worth.is_empty() && m.pays()) {
+        if let Some(open) = match_loses(matched) {
+            return open.verdict(context, simulation, report_options, nothing);
+        }
         let doubt = doubt(simulation, matched.by_scenario.iter().copied()).unwrap_or_default();
         return Verdict {
             gain: gain(matched.speedup),
@@ -98,7 +103,16 @@ pub(crate) fn verdict(
         &worth,
         (reasons(simulation, worst), report_options),
     );
-    if let Some(matched) = matched.filter(|m| m.pays() && m.beats(placed.gain)) {
+    let chosen = worth.iter().find(|p| p.policy == placed.policy);
+    let open = chosen.and_then(|p| {
+        let jointly = p.jointly.iter().map(|cost| cost.speedup);
+        Undecided::by_loss(simulation, p.speedup, jointly, false)
+    });
+    if let Some(open) = open {
+        return open.verdict(context, simulation, report_options, nothing);
+    }
+    let better = matched.filter(|m| m.pays() && m.beats(placed.gain) && match_loses(m).is_none());
+    if let Some(matched) = better {
         placed
             .sentence
             .truncate(placed.sentence.trim_end_matches('.').len());

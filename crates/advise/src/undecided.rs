@@ -19,8 +19,8 @@ pub(crate) struct Undecided {
     gain: Range,
     /// Whether it turns on matching loops to their data, and not on placements.
     by_matching: bool,
-    /// If the advice is reversed only where all other quantities are at ends of their ranges, too: how, as a clause.
-    jointly: Option<String>,
+    /// If the advice is reversed only where all other quantities are at ends of their ranges, too: what happens there.
+    jointly: Option<&'static str>,
     /// The quantities whose values would reverse the advice.
     by: Vec<Varied>,
 }
@@ -41,30 +41,16 @@ impl Undecided {
         if by.is_empty() && typical.recommends_change && worth_it(simulation).is_empty() && !pays {
             by = losing(simulation, matched);
         }
-        let (mut most, mut jointly) = (None, None);
-        if by.is_empty() && !simulation.calibration.measured_cost {
-            match typical.recommends_change {
-                true => {
-                    let loss = loss_at_unknown_cost(simulation, matched);
-                    jointly = loss.map(|loss| {
-                        let loss = percent(loss);
-                        format!("; it would lose {loss}, but only if the other unknown quantities are at their limits, too")
-                    });
-                }
-                false => {
-                    most = gain_at_unknown_cost(simulation, matched);
-                    let only =
-                        "; it would gain only if the other unknown quantities are at their limits, too";
-                    jointly = most.map(|_| only.to_owned());
-                }
-            }
-        }
+        let jointly = match by.is_empty() && !typical.recommends_change {
+            true => gain_at_unknown_cost(simulation, matched),
+            false => None,
+        };
         if jointly.is_some() {
             let varied = scenario_outcomes.iter().map(|o| o.varied);
             by = varied.filter(|v| v.is_known_by_a_plain_run()).collect();
         }
         by.dedup();
-        let all = || scenario_outcomes.iter().map(|o| o.gain).chain(most);
+        let all = || scenario_outcomes.iter().map(|o| o.gain).chain(jointly);
         let gain = Range::new(
             all().fold(f64::MAX, f64::min),
             typical.gain,
@@ -73,7 +59,30 @@ impl Undecided {
         (!by.is_empty()).then(|| Self {
             gain,
             by_matching: matched.is_some() && Self::of(simulation, None).is_none(),
-            jointly,
+            jointly: jointly.map(|_| "gain"),
+            by,
+        })
+    }
+
+    /// The same of a change that is to be recommended, with these speed-ups, if what recording cost was not measured: `None`
+    /// unless the change loses with that and all other uncertain quantities at ends of their ranges (`jointly`).
+    pub fn by_loss(
+        simulation: &Simulation,
+        speedup: Range,
+        jointly: impl Iterator<Item = f64>,
+        by_matching: bool,
+    ) -> Option<Self> {
+        let (least, most) = jointly.fold((speedup.min, speedup.max), |(a, b), s| (a.min(s), b.max(s)));
+        if simulation.calibration.measured_cost || least >= 1.0 - SOME_LOSS {
+            return None;
+        }
+        let varied = simulation.scenarios.iter().map(|s| s.varied);
+        let mut by: Vec<Varied> = varied.filter(|v| v.is_known_by_a_plain_run()).collect();
+        by.dedup();
+        (!by.is_empty()).then(|| Self {
+            gain: Range::new(least - 1.0, speedup.typical - 1.0, most - 1.0),
+            by_matching,
+            jointly: Some("lose"),
             by,
         })
     }
@@ -100,7 +109,10 @@ impl Undecided {
             },
             percent(self.gain.min),
             percent(self.gain.max),
-            why.join(", and on ") + self.jointly.as_deref().unwrap_or_default()
+            why.join(", and on ")
+                + &self.jointly.map_or_else(String::new, |what| {
+                    format!("; it would {what} only if the other unknown quantities are at their limits, too")
+                })
         );
         let runs = plain_command(context, report_options);
         let mut tune = ["nodewise", "tune", "--"].map(str::to_owned).to_vec();
@@ -133,24 +145,17 @@ impl Undecided {
     }
 }
 
-/// The largest gain with all uncertain quantities at ends of their ranges, if what recording cost was not measured. Its range
+/// The largest gain with all uncertain quantities at ends of their ranges, if what recording cost was not measured. That one's range
 /// is as wide as ignorance, so that it is not enough to vary the others at its typical value: any of them may decide at the
 /// true one, which a plain run tells.
 fn gain_at_unknown_cost(simulation: &Simulation, matched: Option<&Matched>) -> Option<f64> {
+    if simulation.calibration.measured_cost {
+        return None;
+    }
     let matching = matched.map(|m| joint_gain(simulation, m.jointly.iter().copied()));
     let matching = matching.filter(|gain| *gain >= MIN_GAIN);
     let placement = largest_joint_gain(simulation).map(|(_, gain)| gain);
     placement.into_iter().chain(matching).max_by(f64::total_cmp)
-}
-
-/// The largest loss of what would be recommended, likewise; `None` if it is less than half a per cent.
-fn loss_at_unknown_cost(simulation: &Simulation, matched: Option<&Matched>) -> Option<f64> {
-    let least = match (worth_it(simulation).first(), matched) {
-        (Some(best), _) => best.jointly.iter().map(|cost| cost.speedup).fold(1.0, f64::min),
-        (None, Some(matched)) => matched.jointly.iter().copied().fold(1.0, f64::min),
-        (None, None) => 1.0,
-    };
-    (least < 1.0 - SOME_LOSS).then_some(1.0 - least)
 }
 
 /// How to see what threads do at a time; with a plain run, if that would tell something else as well.

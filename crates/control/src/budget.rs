@@ -105,13 +105,16 @@ impl Budget {
         Some(left.max(0.0) as u64)
     }
 
-    /// Largest batch of pages whose predicted cost, with the time spent so far, stays within the budget.
-    pub fn affordable(&self, page_bytes: u64) -> u64 {
+    /// Most pages whose predicted cost in this many batches, with the time spent so far, stays within the budget.
+    pub fn affordable(&self, page_bytes: u64, batches: u32) -> u64 {
         if self.share.is_infinite() {
             return u64::MAX;
         }
         let budget = PLANNED * self.share * self.run_ns as f64;
-        let left = budget - self.spent_ns as f64 - self.pending_ns - self.batch.per_unit() * 1e9;
+        let left = budget
+            - self.spent_ns as f64
+            - self.pending_ns
+            - f64::from(batches) * self.batch.per_unit() * 1e9;
         let page = self.gigabyte.per_unit() * page_bytes as f64;
         if left <= 0.0 {
             0
@@ -174,7 +177,7 @@ impl Rate {
     }
 
     pub fn take(&mut self, pages: u64) {
-        self.pages = (self.pages - pages as f64).max(0.0);
+        self.pages -= pages as f64; // a pair may take one more than there are
     }
 
     /// Returns tokens of pages that were not moved.

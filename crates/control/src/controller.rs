@@ -11,6 +11,7 @@ use nodewise_placement::{MigrationPolicy, Move, Observed, Reason, Rows, Tier};
 use nodewise_profile::PageNumber;
 use serde::Serialize;
 use std::cmp::Ordering;
+use std::collections::HashSet;
 use std::ops::Range;
 
 /// Proposals of one step that were not carried out, counted by the first reason that applied. JSON documents contain it
@@ -20,7 +21,7 @@ pub struct HeldBack {
     /// Fewer accesses than [`Settings::minimum_samples`], or a difference between nodes that is not significant.
     pub few_samples: u64,
     /// The page is in cooldown after a move or a failure. Policies with a [tier](MigrationPolicy::tier) pass over such
-    /// pages, which are not counted.
+    /// pages.
     pub resting: u64,
     /// Over the rate limit, [`Settings::pages_per_second`].
     pub rate: u64,
@@ -59,7 +60,7 @@ impl HeldBack {
 /// The moves of one interval.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Decision {
-    /// Moves to make, ascending by page in each step of an interval.
+    /// Moves to make, ascending by page; those that leave a policy's [tier](MigrationPolicy::tier) before all others.
     pub moves: Vec<Move>,
     /// Proposals that were filtered out, by reason.
     pub held_back: HeldBack,
@@ -127,44 +128,20 @@ impl Controller {
             return Decision::default();
         }
         self.intervals += 1;
-        let decision = self.decide(observed, false);
-        let half_life = u64::from(self.settings.half_life);
-        Decision {
-            halve: half_life > 0 && self.intervals.is_multiple_of(half_life),
-            ..decision
-        }
-    }
-
-    /// Decides what comes into the tier of a policy that has one, after pages have left it in this interval and were
-    /// [recorded](Controller::record): the room that they made is not left unused until the next interval.
-    pub fn fill_tier(&mut self, now_ns: u64, observed: &dyn Observed) -> Decision {
-        self.discard_pending(now_ns);
-        match self.paused || self.policy.tier().is_none() {
-            true => Decision::default(),
-            false => self.decide(observed, true),
-        }
-    }
-
-    /// `come`: only moves into the tier.
-    fn decide(&mut self, observed: &dyn Observed, come: bool) -> Decision {
         let mut held_back = HeldBack::default();
         let (cooldown, now) = (self.settings.cooldown, self.intervals);
         let cooldowns = Cooldowns::new(&self.history, &self.stayed, cooldown, now);
         let mut moves = match self.policy.tier() {
-            None => self.policy.decide(observed),
             Some(_) => self.policy.decide(&Offered { observed, cooldowns }),
+            None => self.policy.decide(observed),
         };
-        let leaves = |m: &Move| {
-            self.policy
-                .tier()
-                .is_some_and(|tier| !tier.nodes().contains(&m.to))
-        };
-        moves.retain(|m| !(come && leaves(m)));
         let exact = observed.exact();
         moves.retain(|m| self.may_move(m, exact, &mut held_back));
-        let leaving = moves.iter().filter(|m| leaves(m)).count() as u64;
-        // What comes for those that leave is decided later, and is to be affordable too.
-        self.limit(&mut moves, leaving, &mut held_back);
+        let paired = retain_pairs(&mut moves);
+        self.limit(&mut moves, paired, &mut held_back);
+        if let Some(tier) = self.policy.tier() {
+            moves.sort_by_key(|m| tier.nodes().contains(&m.to));
+        }
         let pages = moves.len() as u64;
         self.rate.take(pages);
         self.budget.reserve(pages, self.settings.page_bytes);
@@ -173,11 +150,12 @@ impl Controller {
         // Where the fastest memory goes to the pages with the most accesses, others leave it wherever they are used.
         let exact = exact && self.policy.tier().is_none();
         self.pending = pending(&moves, observed, exact);
+        let half_life = u64::from(self.settings.half_life);
         Decision {
             moves,
             held_back,
             messages,
-            halve: false,
+            halve: half_life > 0 && self.intervals.is_multiple_of(half_life),
         }
     }
 
@@ -251,6 +229,15 @@ impl Controller {
         self.rate.give_back(left);
         decision.moves.truncate(tried);
         self.pending.truncate(tried);
+    }
+
+    /// Drops moves from the last step that are not to be made after all; `kept`: whether the move at this place stays.
+    pub(crate) fn drop_moves(&mut self, decision: &mut Decision, kept: impl Fn(usize) -> bool) {
+        let before = decision.moves.len();
+        let (mut at, mut also) = (0..before, 0..before);
+        decision.moves.retain(|_| at.next().is_some_and(&kept));
+        self.pending.retain(|_| also.next().is_some_and(&kept));
+        self.rate.give_back((before - decision.moves.len()) as u64);
     }
 
     /// Counts of all moves so far.
@@ -352,22 +339,26 @@ impl Controller {
         )
     }
 
-    /// Truncates the moves to what rate and budget allow, keeping those of most benefit. `later`: number of moves that will
-    /// follow them in this interval.
-    fn limit(&self, moves: &mut Vec<Move>, later: u64, held_back: &mut HeldBack) {
-        let wanted = moves.len() as u64;
-        let share = |all: u64| match later {
-            0 => all,
-            _ => (u128::from(all) * u128::from(wanted) / u128::from(wanted + later)) as u64,
-        };
-        let rate = share(self.rate.allows());
-        let most = rate.min(share(self.budget.affordable(self.settings.page_bytes)));
+    /// Truncates the moves to what rate and budget allow, keeping those of most benefit, and both of each pair.
+    fn limit(&self, moves: &mut Vec<Move>, paired: bool, held_back: &mut HeldBack) {
+        let rate = self.rate.allows();
+        let batches = 1 + u32::from(paired);
+        let affordable = self.budget.affordable(self.settings.page_bytes, batches);
+        let (mut most, wanted) = (rate.min(affordable), moves.len() as u64);
         if wanted <= most {
             return;
         }
         held_back.rate = wanted.saturating_sub(rate);
         held_back.budget = wanted - most - held_back.rate;
-        if most > 0 {
+        if most > 0 && paired {
+            moves.sort_unstable_by(by_benefit);
+            let splits = moves[most as usize - 1].reason.partner == Some(moves[most as usize].index);
+            most = match (splits, most) {
+                (false, _) => most,
+                (true, 1) => 2, // else none would ever move
+                (true, _) => most - 1,
+            };
+        } else if most > 0 {
             moves.select_nth_unstable_by(most as usize - 1, by_benefit);
         }
         moves.truncate(most as usize);
@@ -435,10 +426,6 @@ impl Observed for Offered<'_> {
         self.observed.free(node)
     }
 
-    fn noise(&self) -> f64 {
-        self.observed.noise()
-    }
-
     fn in_cooldown(&self, index: usize) -> bool {
         self.cooldowns.contains(self.observed.page(index))
     }
@@ -471,12 +458,25 @@ fn is_significant(reason: &Reason, moves: u16) -> bool {
 
 /// Orders moves by descending benefit: accesses of the new node minus those of the home (of the policy's threshold where
 /// the home's are unknown), then by the number of samples.
-fn by_benefit(a: &Move, b: &Move) -> Ordering {
+pub(crate) fn by_benefit(a: &Move, b: &Move) -> Ordering {
     let gain =
         |m: &Move| (m.reason.to_count - m.reason.home_count.unwrap_or(m.reason.count_threshold)).max(0.0);
     let better = gain(b).total_cmp(&gain(a));
     let surer = || b.reason.evidence.total_cmp(&a.reason.evidence);
-    better.then_with(surer).then(a.index.cmp(&b.index))
+    // The moves of a pair have the same reason, and are neighbours.
+    let pair = |m: &Move| m.reason.partner.map_or(m.index, |partner| partner.min(m.index));
+    better
+        .then_with(surer)
+        .then(pair(a).cmp(&pair(b)))
+        .then(a.index.cmp(&b.index))
+}
+
+/// Drops moves whose partners are not among them; returns whether any have partners.
+fn retain_pairs(moves: &mut Vec<Move>) -> bool {
+    let paired = moves.iter().filter(|m| m.reason.partner.is_some());
+    let paired: HashSet<usize> = paired.map(|m| m.index).collect();
+    moves.retain(|m| m.reason.partner.is_none_or(|partner| paired.contains(&partner)));
+    !paired.is_empty()
 }
 
 /// The facts about the moves that [`Controller::record`] needs. If counts are `exact`, a move is incorrect when the page's

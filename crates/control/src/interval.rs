@@ -1,6 +1,7 @@
 //! One interval of the control loop: observe, decide, move, record.
 
 use crate::budget::Budget;
+use crate::controller::by_benefit;
 use crate::{BatchResult, Controller, Decision, PageResult, Settings};
 use nodewise_machine::NodeId;
 use nodewise_placement::{Move, Observed};
@@ -21,9 +22,6 @@ pub trait Observer {
 
     /// Halves all counts (exponential decay).
     fn halve(&mut self);
-
-    /// Sets the number of pages that each node has free memory for.
-    fn set_free(&mut self, _pages: Vec<u64>) {}
 
     /// Reports the start of an interval.
     fn begin(&mut self) {}
@@ -93,7 +91,7 @@ impl Actuator for DryRun {
 /// The decision and the results of one interval.
 #[derive(Clone, Debug)]
 pub struct Interval {
-    /// The moves that were decided. Where fast memory is filled, pages that come into it follow those that leave.
+    /// The moves that were decided, without those into a tier for which there was no room.
     pub decision: Decision,
     /// Results of the moves that were tried.
     pub outcome: BatchResult,
@@ -106,8 +104,14 @@ const GROWTH: f64 = 8.0;
 
 /// Makes the moves in parts of growing size, each of which takes at most half of the remaining budget by the measured
 /// cost of the parts before. Moves without a result were not tried.
-fn carry_out(controller: &Controller, moves: &[Move], actuator: &mut dyn Actuator) -> BatchResult {
-    let Some(allowed) = controller.allowance_ns() else {
+/// `allowed_ns`: what they may cost.
+fn carry_out(
+    controller: &Controller,
+    moves: &[Move],
+    allowed_ns: Option<u64>,
+    actuator: &mut dyn Actuator,
+) -> BatchResult {
+    let Some(allowed) = allowed_ns else {
         return actuator.apply(moves);
     };
     let trial = (TRIAL_BYTES / controller.settings().page_bytes).max(1) as usize;
@@ -127,6 +131,49 @@ fn carry_out(controller: &Controller, moves: &[Move], actuator: &mut dyn Actuato
     all
 }
 
+/// Makes the moves of a decision. What leaves a tier is moved first, so that there is room for what comes into it; no more
+/// comes than there is room for then.
+fn make(controller: &mut Controller, decision: &mut Decision, actuator: &mut dyn Actuator) -> BatchResult {
+    let leaves = |m: &Move| {
+        controller
+            .tier()
+            .is_some_and(|tier| !tier.nodes().contains(&m.to))
+    };
+    let leaving = decision.moves.partition_point(leaves);
+    let allowed = controller.allowance_ns();
+    if leaving == 0 {
+        return carry_out(controller, &decision.moves, allowed, actuator);
+    }
+    let share = if leaving < decision.moves.len() { 2 } else { 1 };
+    let (first, for_first) = (&decision.moves[..leaving], allowed.map(|ns| ns / share));
+    let mut all = carry_out(controller, first, for_first, actuator);
+    if all.results.len() < leaving || leaving == decision.moves.len() {
+        return all;
+    }
+    if let Some(free) = actuator.free() {
+        let fit = fitting(&decision.moves[leaving..], free);
+        controller.drop_moves(decision, |i| i < leaving || fit[i - leaving]);
+    }
+    let left = allowed.map(|ns| ns.saturating_sub(all.took_ns));
+    let outcome = carry_out(controller, &decision.moves[leaving..], left, actuator);
+    all.results.extend(outcome.results);
+    all.took_ns = all.took_ns.saturating_add(outcome.took_ns);
+    all
+}
+
+/// Which of the moves find room on their nodes, those of most benefit first.
+fn fitting(moves: &[Move], mut free: Vec<u64>) -> Vec<bool> {
+    let mut order: Vec<usize> = (0..moves.len()).collect();
+    order.sort_unstable_by(|a, b| by_benefit(&moves[*a], &moves[*b]));
+    let mut fits = vec![false; moves.len()];
+    for i in order {
+        let room = free.get_mut(moves[i].to.index()).filter(|room| **room > 0);
+        fits[i] = room.is_some();
+        room.into_iter().for_each(|room| *room -= 1);
+    }
+    fits
+}
+
 /// Runs one interval: decide, move, record. `now` returns the time in nanoseconds from any origin.
 pub fn run_interval(
     controller: &mut Controller,
@@ -134,68 +181,30 @@ pub fn run_interval(
     observer: &mut dyn Observer,
     actuator: &mut dyn Actuator,
 ) -> Interval {
-    let mut turn = Interval {
-        decision: controller.step(now(), observer.observed()),
-        outcome: BatchResult::default(),
+    let mut decision = controller.step(now(), observer.observed());
+    let outcome = match decision.moves.is_empty() {
+        true => BatchResult::default(),
+        false => make(controller, &mut decision, actuator),
     };
-    turn.make(controller, now, observer, actuator);
-    let tier = controller.tier().cloned();
-    let left = tier.is_some_and(|tier| turn.decision.moves.iter().any(|m| !tier.nodes().contains(&m.to)));
-    if left {
-        if let Some(free) = actuator.free() {
-            observer.set_free(free);
+    controller.hold_back(&mut decision, outcome.results.len());
+    controller.record(now(), &outcome);
+    let mut gone = Vec::new();
+    for (i, each) in decision.moves.iter().enumerate() {
+        match outcome.result(i) {
+            PageResult::Gone => gone.push(each.page),
+            result if result.arrived() => observer.moved(each),
+            _ => {}
         }
-        let mut filled = Interval {
-            decision: controller.fill_tier(now(), observer.observed()),
-            outcome: BatchResult::default(),
-        };
-        filled.make(controller, now, observer, actuator);
-        turn.append(filled);
     }
-    if turn.decision.halve {
+    if !gone.is_empty() {
+        gone.sort_unstable(); // what leaves a tier comes before what comes into it
+        observer.forget(&gone);
+    }
+    if decision.halve {
         observer.halve();
     }
     observer.begin();
-    turn
-}
-
-impl Interval {
-    /// Makes the moves and records them.
-    fn make(
-        &mut self,
-        controller: &mut Controller,
-        now: &mut dyn FnMut() -> u64,
-        observer: &mut dyn Observer,
-        actuator: &mut dyn Actuator,
-    ) {
-        let Self { decision, outcome } = self;
-        if !decision.moves.is_empty() {
-            *outcome = carry_out(controller, &decision.moves, actuator);
-        }
-        controller.hold_back(decision, outcome.results.len());
-        controller.record(now(), outcome);
-        let mut gone = Vec::new();
-        for (i, each) in decision.moves.iter().enumerate() {
-            match outcome.result(i) {
-                PageResult::Gone => gone.push(each.page),
-                result if result.arrived() => observer.moved(each),
-                _ => {}
-            }
-        }
-        if !gone.is_empty() {
-            observer.forget(&gone);
-        }
-    }
-
-    /// Adds further moves of the same interval, after these.
-    fn append(&mut self, further: Self) {
-        let Self { decision, outcome } = further;
-        self.decision.moves.extend(decision.moves);
-        self.decision.held_back.add(&decision.held_back);
-        self.decision.messages += decision.messages;
-        self.outcome.results.extend(outcome.results);
-        self.outcome.took_ns = self.outcome.took_ns.saturating_add(outcome.took_ns);
-    }
+    Interval { decision, outcome }
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ mod entry;
 #[cfg(test)]
 mod properties;
 
-use self::entry::{Entry, KEPT, LARGEST, Layout};
+use self::entry::{Entry, LARGEST, Layout};
 use crate::Observer;
 use nodewise_machine::NodeId;
 use nodewise_placement::{Move, Observed};
@@ -41,15 +41,6 @@ pub struct Tracker {
     evicted: u64,
     /// Pages that each node has free memory for; empty if that is not known.
     free: Vec<u64>,
-    /// How far weights are from those that the sums of their pages predict.
-    deviations: Deviations,
-}
-
-/// The sum of squares of a number of deviations.
-#[derive(Clone, Copy, Debug, Default)]
-struct Deviations {
-    squares: f64,
-    number: f64,
 }
 
 impl Tracker {
@@ -68,7 +59,6 @@ impl Tracker {
             sorted: 0,
             evicted: 0,
             free: Vec::new(),
-            deviations: Deviations::default(),
         }
     }
 
@@ -78,6 +68,11 @@ impl Tracker {
     pub fn ranking(mut self) -> Self {
         self.layout.ranks = true;
         self
+    }
+
+    /// Sets the number of pages that each node has free memory for.
+    pub fn set_free(&mut self, pages: Vec<u64>) {
+        self.free = pages;
     }
 
     /// Adds `weight` accesses from a node to the page that holds this base page. When full, evicts the coldest pages.
@@ -111,14 +106,8 @@ impl Tracker {
     /// before.
     pub fn add_decaying(&mut self, page: PageNumber, node: NodeId, weight: u32) {
         if let Some(at) = self.layout.number(page).and_then(|number| self.find(number)) {
-            let (layout, entry) = (self.layout, &mut self.entries[at]);
-            let predicted = f64::from(layout.total(entry)) * (1.0 - KEPT);
-            // The sum of a page that is new predicts nothing.
-            if predicted > 0.0 || weight == 0 {
-                self.deviations.squares += (f64::from(weight) - predicted).powi(2);
-                self.deviations.number += 1.0;
-            }
-            layout.fade(entry);
+            let layout = self.layout;
+            layout.fade(&mut self.entries[at]);
         }
         self.add(page, node, weight);
     }
@@ -187,8 +176,6 @@ impl Tracker {
         self.sort();
         let layout = self.layout;
         self.entries.iter_mut().for_each(|e| layout.shrink(e, 1));
-        self.deviations.squares /= 2.0;
-        self.deviations.number /= 2.0;
         self.retain(|e, _| layout.ranks || layout.total(e) > 0);
         self.give_back();
     }
@@ -399,13 +386,6 @@ impl Observed for Tracker {
     fn free(&self, node: NodeId) -> Option<u64> {
         self.free.get(node.index()).copied()
     }
-
-    /// Of independent weights with variance v, the sum of k-th last weight · aᵏ has the variance v / (1 − a²), and the next
-    /// weight less (1 − a) · sum that of 2v / (1 + a).
-    fn noise(&self) -> f64 {
-        let Deviations { squares, number } = self.deviations;
-        squares / number.max(1.0) / (2.0 * (1.0 - KEPT))
-    }
 }
 
 impl Observer for Tracker {
@@ -415,10 +395,6 @@ impl Observer for Tracker {
 
     fn moved(&mut self, moved: &Move) {
         self.set_home(moved.page, moved.to);
-        if let [Some(from), Some(to)] = [moved.from, moved.to].map(|n| self.free.get(n.index()).copied()) {
-            self.free[moved.from.index()] = from.saturating_add(1);
-            self.free[moved.to.index()] = to.saturating_sub(1);
-        }
     }
 
     fn forget(&mut self, pages: &[PageNumber]) {
@@ -427,10 +403,6 @@ impl Observer for Tracker {
 
     fn halve(&mut self) {
         Self::halve(self);
-    }
-
-    fn set_free(&mut self, pages: Vec<u64>) {
-        self.free = pages;
     }
 
     fn begin(&mut self) {

@@ -7,7 +7,7 @@ use crate::mover::Mover;
 use crate::residents::residents;
 use crate::status::FastMemory;
 use crate::topology::Topology;
-use nodewise_control::{Observer, Tracker};
+use nodewise_control::Tracker;
 use nodewise_linux::mempolicy::Policy;
 use nodewise_linux::node_mask::NodeMask;
 use nodewise_linux::{Host, clock};

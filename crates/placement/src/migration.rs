@@ -76,11 +76,6 @@ pub trait Observed: Sync {
         None
     }
 
-    /// The variance of a page's accesses from all nodes that chance alone makes, if they are samples and that is known.
-    fn noise(&self) -> f64 {
-        0.0
-    }
-
     /// Whether a move of the page now would be held back, because it moved or failed to move shortly before.
     fn in_cooldown(&self, _index: usize) -> bool {
         false
@@ -116,6 +111,8 @@ pub struct Reason {
     /// The reason is not that the target node uses the page more: the page is shared and spread, or a recorded move is
     /// repeated.
     pub regardless: bool,
+    /// The index of the page that leaves for this one, or comes for it: both move, or neither.
+    pub partner: Option<usize>,
 }
 
 impl Reason {

@@ -62,6 +62,7 @@ impl MigrationPolicy for Recorded {
                     count_threshold: migration.count_threshold,
                     evidence: f64::INFINITY,
                     regardless: true,
+                    partner: None,
                 },
             })
         };

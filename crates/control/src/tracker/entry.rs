@@ -14,8 +14,6 @@ const COUNT_BITS: u32 = 7;
 pub(super) const LARGEST: u8 = (1 << COUNT_BITS) - 1;
 /// Bit offset of the trail on larger machines.
 const TRAIL: usize = 7;
-/// The part of a page's counts that is kept at each further sample, where they are exponential moving sums.
-pub(super) const KEPT: f64 = 0.75;
 /// Longest run of samples from one node that is counted.
 pub(super) const LONGEST: u8 = 31;
 /// Significance level at which a run of samples from one node counts as a change of the page's users.
@@ -250,9 +248,9 @@ impl Layout {
         total
     }
 
-    /// Reduces all counts to [`KEPT`], rounded down.
+    /// Reduces all counts to three quarters, rounded down.
     pub fn fade(self, entry: &mut Entry) {
-        self.change(entry, |count| (f64::from(count) * KEPT) as u8);
+        self.change(entry, |count| count - count.div_ceil(4));
     }
 
     /// Halves all counts `times` times.

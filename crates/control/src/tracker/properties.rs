@@ -383,31 +383,3 @@ fn where_there_is_no_room_for_more_pages_those_with_accesses_are_kept() {
     assert!(seen(&tracker).contains(&(15, 0, vec![0, 4])));
     assert_eq!(tracker.tracked(), 8);
 }
-
-#[test]
-fn what_moving_sums_of_equal_pages_differ_by_is_chance() {
-    const PAGES: u64 = 4000;
-    let mut tracker = Tracker::new(1, 0, PAGES as usize).ranking();
-    let mut random = 1u64;
-    for page in (0..PAGES).map(PageNumber) {
-        tracker.add(page, NodeId(0), 0);
-        tracker.set_home(page, NodeId(0));
-    }
-    tracker.settle();
-    for _ in 0..40 {
-        for page in (0..PAGES).map(PageNumber) {
-            // Knuth's generator.
-            random = random
-                .wrapping_mul(6_364_136_223_846_793_005)
-                .wrapping_add(1_442_695_040_888_963_407);
-            tracker.add_decaying(page, NodeId(0), (random >> 32) as u32 % 9);
-        }
-    }
-    let sums: Vec<f64> = (0..tracker.len())
-        .map(|i| tracker.layout.total(&tracker.entries[i]).into())
-        .collect();
-    let mean = sums.iter().sum::<f64>() / sums.len() as f64;
-    let variance = sums.iter().map(|s| (s - mean).powi(2)).sum::<f64>() / sums.len() as f64;
-    let ratio = tracker.noise() / variance;
-    assert!((0.85..1.15).contains(&ratio), "{} of {variance}", tracker.noise());
-}

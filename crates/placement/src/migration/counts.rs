@@ -73,6 +73,7 @@ impl<'a> Counts<'a> {
             count_threshold,
             evidence: self.total() as f64,
             regardless: false,
+            partner: None,
         }
     }
 
@@ -80,6 +81,7 @@ impl<'a> Counts<'a> {
     pub(super) fn spreading(&self, to: NodeId, count_threshold: f64) -> Reason {
         Reason {
             regardless: true,
+            partner: None,
             ..self.reason(to, count_threshold)
         }
     }

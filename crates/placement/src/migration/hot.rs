@@ -11,14 +11,8 @@ use std::collections::BinaryHeap;
 
 /// Promotes the pages with the most accesses into the nodes of a tier, and demotes those with the fewest to make room.
 ///
-/// A page takes a free place in the tier, or that of a page with clearly fewer accesses. Then only the latter's move is
-/// proposed, and the former's by the next decision, when the room is there: a node that is full takes no page. Pages in
-/// cooldown are passed over; otherwise pages would leave for others that do not come.
-///
-/// Of many pages with samples, those with the most have them partly by chance. So pages are compared by their expected
-/// accesses, m + (1 − noise / variance)(x − m) of x samples, where m and variance are over all pages: Bayes' rule with a
-/// prior that is estimated from the pages (C. N. Morris, Parametric empirical Bayes inference, JASA 78(381), 1983). Pages that differ
-/// by no more than chance are not exchanged.
+/// A page takes a free place in the tier, or that of a page with clearly fewer accesses, which leaves for it. Pages in
+/// cooldown are passed over, so that no page leaves for one that may not come.
 pub struct Hot {
     name: String,
     tier: Tier,
@@ -74,11 +68,13 @@ impl MigrationPolicy for Hot {
 
         // Pages with equally many accesses are taken in the order of a hash, as by the page policy `hot`.
         let key = |i: &u32| (pages.heat[*i as usize], mix(observed.page(*i as usize).0), *i);
-        let may = |i: &&u32| !observed.in_cooldown(**i as usize);
-        let mut hottest: BinaryHeap<_> = others.iter().filter(may).map(key).filter(|k| k.0 > 0).collect();
-        let mut coldest: BinaryHeap<_> = resident.iter().filter(may).map(key).map(Reverse).collect();
+        let may_move = |i: u32| !observed.in_cooldown(i as usize);
+        let mut hottest: BinaryHeap<_> = others.iter().map(key).filter(|k| k.0 > 0).collect();
+        let mut coldest: BinaryHeap<_> = resident.iter().map(key).map(Reverse).collect();
+        let mut hottest = std::iter::from_fn(|| hottest.pop()).filter(|(_, _, i)| may_move(*i));
+        let mut coldest = std::iter::from_fn(|| coldest.pop().map(|k| k.0)).filter(|(_, _, i)| may_move(*i));
         for _ in 0..limit.saturating_sub(used).min(free) {
-            let Some((heat, _, i)) = hottest.pop() else { break };
+            let Some((heat, _, i)) = hottest.next() else { break };
             let reason = reason(heat, 0, heat, 0.0);
             moves.extend(pages.to(i, self.tier.nodes(), &self.machine, reason));
         }
@@ -89,24 +85,28 @@ impl MigrationPolicy for Hot {
             .collect();
         let known: u64 = pages.heat.iter().sum();
         for _ in 0..used.saturating_sub(limit) {
-            let Some(Reverse((heat, _, i))) = coldest.pop() else {
-                break;
-            };
+            let Some((heat, _, i)) = coldest.next() else { break };
             let over = Reason {
                 regardless: true,
                 ..reason(known, heat, known, 0.0)
             };
             moves.extend(pages.to(i, &outside, &self.machine, over));
         }
-        let expected = Expected::new(&pages.heat, observed.noise());
-        while let (Some((hot, ..)), Some(Reverse((cold, _, i)))) = (hottest.pop(), coldest.pop()) {
-            if expected.of(hot) <= expected.of(cold) * (1.0 + self.hysteresis) {
+        for ((hot, _, comer), (cold, _, leaver)) in hottest.zip(coldest) {
+            let threshold = cold as f64 * (1.0 + self.hysteresis);
+            if hot as f64 <= threshold {
                 break;
             }
-            let threshold = expected.with(expected.of(cold) * (1.0 + self.hysteresis));
-            // What comes in for it is judged by its own accesses alone.
-            let reason = reason(hot, cold, hot, threshold);
-            moves.extend(pages.to(i, &outside, &self.machine, reason));
+            let for_other = |other: u32| Reason {
+                partner: Some(other as usize),
+                ..reason(hot, cold, hot + cold, threshold)
+            };
+            let Some(leaves) = pages.to(leaver, &outside, &self.machine, for_other(comer)) else {
+                break;
+            };
+            pages.room[leaves.from.index()] += 1;
+            let comes = pages.to(comer, self.tier.nodes(), &self.machine, for_other(leaver));
+            moves.extend(comes.map(|comes| [leaves, comes]).into_iter().flatten());
         }
         moves.sort_unstable_by_key(|m| m.index);
         moves
@@ -121,36 +121,7 @@ fn reason(to: u64, home: u64, evidence: u64, threshold: f64) -> Reason {
         count_threshold: threshold,
         evidence: evidence as f64,
         regardless: false,
-    }
-}
-
-/// What pages are expected to be accessed, from their samples.
-struct Expected {
-    mean: f64,
-    /// The part of the variance between pages that is by chance, at most 1.
-    by_chance: f64,
-}
-
-impl Expected {
-    fn new(heat: &[u64], noise: f64) -> Self {
-        let n = heat.len().max(1) as f64;
-        let mean = heat.iter().sum::<u64>() as f64 / n;
-        let variance = heat.iter().map(|h| (*h as f64 - mean).powi(2)).sum::<f64>() / n;
-        let by_chance = if noise > 0.0 {
-            (noise / variance).min(1.0)
-        } else {
-            0.0
-        };
-        Self { mean, by_chance }
-    }
-
-    fn of(&self, samples: u64) -> f64 {
-        samples as f64 - self.by_chance * (samples as f64 - self.mean)
-    }
-
-    /// The samples of which so much is expected; infinitely many where samples tell nothing.
-    fn with(&self, expected: f64) -> f64 {
-        (expected - self.by_chance * self.mean) / (1.0 - self.by_chance)
+        partner: None,
     }
 }
 
@@ -256,51 +227,6 @@ mod tests {
         let to = |moves: Vec<Move>| moves.iter().map(|m| (m.page.0, m.to.0)).collect::<Vec<_>>();
         assert_eq!(to(hot.decide(&pages)), [(7, 3), (8, 1)]);
         assert_eq!(to(hot.decide(&Full(&pages, NodeId(3)))), [(7, 1)]);
-    }
-
-    #[test]
-    fn pages_that_differ_by_chance_stay_and_those_that_differ_by_more_are_exchanged() {
-        // Page 0 is in fast memory, with the fewest accesses.
-        let of = |accesses: [u64; 4]| {
-            let page = |(i, n): (usize, u64)| (i as u64, u32::from(i == 0), [0, 0, n, 0]);
-            Shown::of(&(0..).zip(accesses).map(page).collect::<Vec<_>>())
-        };
-        let leaves = |accesses, noise| {
-            let moves = policy("hot:1@4K").decide(&Noisy(&of(accesses), noise));
-            moves.iter().map(|m| m.page.0).collect::<Vec<_>>()
-        };
-        let (alike, unlike) = ([8, 12, 14, 16], [8, 12, 14, 100]);
-        assert_eq!([leaves(alike, 0.0), leaves(alike, 9.0)], [vec![0], vec![]]);
-        assert_eq!([leaves(unlike, 0.0), leaves(unlike, 9.0)], [vec![0], vec![0]]);
-    }
-
-    /// Pages whose accesses vary by chance.
-    struct Noisy<'a>(&'a Shown, f64);
-
-    impl Observed for Noisy<'_> {
-        fn nodes(&self) -> usize {
-            self.0.nodes()
-        }
-
-        fn len(&self) -> usize {
-            self.0.len()
-        }
-
-        fn page(&self, index: usize) -> nodewise_profile::PageNumber {
-            self.0.page(index)
-        }
-
-        fn home(&self, index: usize) -> NodeId {
-            self.0.home(index)
-        }
-
-        fn counts(&self, index: usize, counts: &mut [u64]) {
-            self.0.counts(index, counts);
-        }
-
-        fn noise(&self) -> f64 {
-            self.1
-        }
     }
 
     /// Pages on a machine of which one node has no free memory and each other has a page of it.

@@ -104,6 +104,7 @@ impl AccessorPolicy for InW {
             count_threshold: relative.count_threshold,
             evidence: to_count,
             regardless: false,
+            partner: None,
         };
         (to_count > relative.count_threshold).then(|| reason.per(relative.scale))
     }

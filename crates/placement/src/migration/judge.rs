@@ -58,6 +58,7 @@ pub fn against_remote<N: Number>(home: NodeId, counts: &[N], threshold: f64) -> 
         count_threshold: threshold * evidence / remote,
         evidence,
         regardless: false,
+        partner: None,
     };
     node_with(counts, most, home).map(|to| (to, reason))
 }
@@ -80,6 +81,7 @@ pub fn against_all<N: Number>(home: NodeId, counts: &[N], constant: f64) -> Prop
         count_threshold,
         evidence,
         regardless: false,
+        partner: None,
     };
     let to = (to_count > count_threshold).then(|| node_with(counts, most, home));
     to.flatten().map(|to| (to, reason))
@@ -110,6 +112,7 @@ pub fn against_local<N: Number>(home: NodeId, counts: &[N], threshold: f64) -> P
         count_threshold,
         evidence: all.get(),
         regardless: false,
+        partner: None,
     };
     node_with(counts, most, home).map(|to| (to, reason))
 }
