@@ -18,7 +18,7 @@ struct Rooms {
 }
 
 impl Rooms {
-    /// A full node.
+    /// A fast node without any free page.
     fn full(page_ns: u64) -> Self {
         Self {
             free: 0,
