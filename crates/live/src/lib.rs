@@ -22,6 +22,7 @@ mod document;
 mod error;
 mod event;
 mod fault_latency;
+mod holding_times;
 mod metrics;
 mod mover;
 mod options;

@@ -59,23 +59,9 @@ impl Ranking {
         &self.fast
     }
 
-    /// Takes in a sample of a page. Returns how much it counts: the more, the sooner after the scan the page was accessed.
-    pub fn sample(
-        &mut self,
-        tracker: &mut Tracker,
-        page: PageNumber,
-        node: NodeId,
-        address: u64,
-        time_ns: u64,
-    ) -> u32 {
-        let Some(latencies) = &mut self.latencies else {
-            tracker.add(page, node, 1);
-            return 1;
-        };
-        let weight = latencies.weight(page.process(), address, time_ns);
-        weight
-            .inspect(|weight| tracker.add_decaying(page, node, *weight))
-            .unwrap_or(0)
+    /// How samples are weighed, if they are hint faults; others all weigh alike.
+    pub fn latencies(&mut self) -> Option<&mut FaultLatencies> {
+        self.latencies.as_mut()
     }
 
     /// Updates how much samples count and what memory is free. Returns the period of the kernel's scans, if it should be

@@ -2,8 +2,11 @@
 
 // Why: docs/decisions/structure.md
 
+mod sampling;
+
 use crate::error::LiveError;
-use crate::event::{Decided, Event, Found, MovedPages, Subscriber, Subscribers};
+use crate::event::{Decided, Event, Subscriber, Subscribers};
+use crate::holding_times::HoldingTimes;
 use crate::mover::Mover;
 use crate::options::{MOST_PAGES, MOST_RANKED_PAGES, Options};
 use crate::ranking::{FIRST_SCAN_PERIOD, Ranking};
@@ -12,32 +15,23 @@ use crate::target::{Target, may_stop};
 use crate::threads::{ThreadEvent, ThreadScheduler, pages_of};
 use crate::timed_actuator::{TimedActuator, cpu_time};
 use crate::topology::Topology;
-use crate::touched_pages::{Touched, asked, new_pages};
 use crate::unconfirmed_moves::UnconfirmedMoves;
 use nodewise_control::{Controller, DryRun, Interval, Tracker, run_interval};
 use nodewise_enforce::{Holder, Linux};
 use nodewise_linux::scan::{self, Scan};
-use nodewise_linux::{Host, clock, pages, privileges};
-use nodewise_machine::NodeId;
-use nodewise_observe::faults::{Kind, SETS_ASIDE, Sensor, Watch};
-use nodewise_placement::{Observed, Reason, migration_policy};
-use nodewise_profile::{BASE_PAGE_SHIFT, BASE_PAGE_SIZE, Migration, PageNumber};
-use std::collections::{BTreeMap, HashMap};
+use nodewise_linux::{Host, clock, privileges};
+use nodewise_observe::faults::{SETS_ASIDE, Sensor, Watch};
+use nodewise_placement::{Observed, migration_policy};
+use nodewise_profile::{BASE_PAGE_SIZE, PageNumber};
+use std::collections::HashMap;
 use std::ops::Range;
 use std::time::Duration;
 
 /// Longest duration of a [`Session::turn`].
 const LOOK: Duration = Duration::from_millis(50);
-/// Time until pages are first protected from the kernel's balancing, which begins to sample a second after a
-/// program's start.
-const FIRST_HOLD: Duration = Duration::from_millis(100);
 /// Counts are halved after this many samples a page on average, rather than at fixed times: the kernel samples a page
 /// once per scan, every second at first and every minute at last.
 const HALF_LIFE: u64 = 4;
-/// Protecting pages takes at most 1/50 of the time, or 1/4 while the program allocates memory, which is not observed
-/// before it is protected.
-const HOLD_SHARE: u32 = 50;
-const HOLD_SHARE_GROWING: u32 = 4;
 /// Longest pause between two protection passes while the observing budget is overdrawn.
 const SELDOM_HELD: Duration = Duration::from_secs(30);
 
@@ -54,10 +48,7 @@ pub struct Session {
     interval: Duration,
     began: Duration,
     decides_at: Duration,
-    holds_at: Duration,
-    hold_pause: Duration,
-    /// End and duration of the last protection pass.
-    held: (Duration, Duration),
+    holding: HoldingTimes,
     /// Samples since counts were last halved.
     fresh: u64,
     unconfirmed: UnconfirmedMoves,
@@ -148,9 +139,7 @@ impl Session {
             said_left_out: false,
             interval: options.interval,
             decides_at: began + options.interval,
-            holds_at: began + FIRST_HOLD,
-            hold_pause: FIRST_HOLD,
-            held: (began, Duration::ZERO),
+            holding: HoldingTimes::new(began),
             fresh: 0,
             unconfirmed: UnconfirmedMoves::new(MOST_PAGES),
             kernel_moved: HashMap::new(),
@@ -235,7 +224,7 @@ impl Session {
             self.look();
         }
         let now = clock::monotonic();
-        if now >= self.holds_at {
+        if self.holding.due(now) {
             self.hold(now);
         }
         if now >= self.decides_at {
@@ -243,122 +232,6 @@ impl Session {
             // Missed intervals are not made up for.
             self.decides_at = (self.decides_at + self.interval).max(now);
         }
-    }
-
-    /// Reads new samples, within the observing budget.
-    fn look(&mut self) {
-        self.watch.look(Duration::ZERO);
-        let began = clock::own_cpu_time();
-        self.take_in_all();
-        self.watch.charge(clock::own_cpu_time() - began);
-        if let Some(scan) = &self.scan {
-            self.watch.adapt_scans(scan);
-        }
-    }
-
-    fn take_in_all(&mut self) {
-        let now = self.now();
-        let _ = self.subscribers.tell(now, &Event::Sampled(&self.watch));
-        let overdrawn = self.watch.overdrawn();
-        let mut touched: BTreeMap<u16, Vec<Touched>> = BTreeMap::new();
-        for touch in self.watch.touches() {
-            if touch.kind == Kind::First && self.holds_at != Duration::MAX && !overdrawn {
-                let (at, took) = self.held;
-                self.holds_at = self.holds_at.min(at + FIRST_HOLD.max(took * HOLD_SHARE_GROWING));
-            }
-            let (fault, sampled) = (touch.fault, matches!(touch.kind, Kind::Hint | Kind::Unknown));
-            let node = self.topology.node_of_cpu(fault.cpu).filter(|_| sampled);
-            if let Some(process) = touch.process {
-                touched.entry(process).or_default().push(Touched {
-                    address: fault.address,
-                    tid: fault.tid,
-                    time_ns: fault.time_ns,
-                    node,
-                    first: touch.kind == Kind::First,
-                });
-            }
-        }
-        if self.watch.left_processes_out() && !std::mem::replace(&mut self.said_left_out, true) {
-            self.tell(&Event::Notice(
-                "65535 processes are balanced; more are not, until some of them end",
-            ));
-        }
-        for (process, touches) in touched {
-            self.take_in(process, &touches);
-        }
-        for process in self.watch.retired() {
-            let pages = pages_of_process(*process);
-            self.mover.forget(&pages);
-            self.unconfirmed.forget_all(&pages);
-            self.tracker.forget(pages);
-        }
-        for failure in self.watch.take_failures() {
-            self.tell(&Event::Notice(&failure.to_string()));
-        }
-        for pid in self.watch.ends() {
-            self.kernel_moved.remove(pid);
-            if let Some(threads) = &mut self.threads {
-                threads.forget(*pid);
-            }
-        }
-    }
-
-    /// Queries the nodes of pages that have just faulted, and detects moves that we did not make.
-    fn take_in(&mut self, process: u16, touches: &[Touched]) {
-        let shift = BASE_PAGE_SHIFT + self.status.page_shift;
-        let Some(pid) = self.watch.pid(process) else {
-            return;
-        };
-        if let Mover::Linux(linux) = &mut self.mover {
-            linux.set_process(process, pid);
-        }
-        let page_of = |address: u64| PageNumber::of_address(process, address >> shift << shift);
-        let fresh = new_pages(touches, shift);
-        let fresh: Vec<PageNumber> = fresh.into_iter().map(page_of).collect();
-        self.forget_new(&fresh);
-        let homes = self.homes(pid, &asked(touches, shift), page_of);
-        let tracker = &mut self.tracker;
-        for touch in touches {
-            let page = page_of(touch.address);
-            if let Some(node) = touch.node {
-                let weight = match &mut self.ranking {
-                    Some(ranking) => ranking.sample(tracker, page, node, touch.address, touch.time_ns),
-                    None => {
-                        tracker.add(page, node, 1);
-                        1
-                    }
-                };
-                self.fresh += u64::from(weight);
-                if let Some(home) = tracker.home_of(page).or_else(|| homes.get(&page).copied()) {
-                    self.status.sampled(page, home == node);
-                    if let Some(threads) = &mut self.threads {
-                        threads.sampled(pid, touch.tid, page, home);
-                    }
-                }
-            }
-        }
-        self.status.tracked = tracker.tracked();
-        self.set_homes(pid, homes, &fresh);
-    }
-
-    /// Records the home nodes of pages. `fresh`: pages that had no home before.
-    fn set_homes(&mut self, pid: u32, homes: BTreeMap<PageNumber, NodeId>, fresh: &[PageNumber]) {
-        let tracker = &mut self.tracker;
-        let mut elsewhere = Vec::new();
-        for (page, to) in homes {
-            let before = tracker.home_of(page).filter(|from| *from != to);
-            tracker.set_home(page, to);
-            if let Some(from) = before.filter(|_| fresh.binary_search(&page).is_err()) {
-                elsewhere.push(MovedPages {
-                    pid,
-                    page,
-                    count: 1,
-                    from,
-                    to,
-                });
-            }
-        }
-        self.found_elsewhere(pid, &elsewhere);
     }
 
     /// Updates where pages are, what memory is free, and how often the kernel scans, for policies that rank pages.
@@ -386,71 +259,10 @@ impl Session {
         }
     }
 
-    /// Handles pages found on another node: moved by us, the kernel or others.
-    fn found_elsewhere(&mut self, pid: u32, found: &[MovedPages]) {
-        let mut kernel_moved = None;
-        if found.iter().any(|moved| self.unconfirmed.contains(moved.page)) {
-            kernel_moved = self.watch.count_moved(pid);
-        }
-        let by_kernel = self.watch.moved(pid) > self.kernel_moved.get(&pid).copied().unwrap_or(0);
-        let strangers = if by_kernel {
-            Migration::KERNEL
-        } else {
-            Migration::UNKNOWN
-        };
-        for moved in found {
-            let ours = self.unconfirmed.found(moved, kernel_moved);
-            if ours.is_some() {
-                self.controller
-                    .arrived_after_all(moved.page, moved.from, moved.to);
-            }
-            let policy = self.controller.policy();
-            let (by, reason) = match &ours {
-                Some(ours) => (policy.as_str(), ours.reason),
-                None => (strangers, Reason::default()),
-            };
-            self.tell(&Event::Found(Found { moved, by, reason }));
-        }
-    }
-
-    /// Current nodes of pages (in a dry run: assumed ones), each given by a touched address; unknown ones are left
-    /// out.
-    fn homes(
-        &self,
-        pid: u32,
-        asked: &[u64],
-        page_of: impl Fn(u64) -> PageNumber,
-    ) -> BTreeMap<PageNumber, NodeId> {
-        let statuses = pages::query(pid, asked).unwrap_or_default();
-        let nodes = statuses
-            .into_iter()
-            .map(|s| s.node().and_then(|n| self.topology.node(n)));
-        let home = |(address, node): (&u64, Option<NodeId>)| {
-            let page = page_of(*address);
-            Some((page, self.mover.supposed_home(page).or(node)?))
-        };
-        asked.iter().zip(nodes).filter_map(home).collect()
-    }
-
-    /// Drops counts of earlier memory at the same addresses. Other parts of a huge page may be older.
-    fn forget_new(&mut self, pages: &[PageNumber]) {
-        if self.status.page_shift > 0 || pages.is_empty() {
-            return;
-        }
-        if let Mover::Nobody(nobody, _) = &mut self.mover {
-            pages.iter().for_each(|p| nobody.forget_page(*p));
-        }
-        let known = pages.iter().filter(|p| self.tracker.home_of(**p).is_some());
-        let known: Vec<PageNumber> = known.copied().collect();
-        if !known.is_empty() {
-            self.tracker.forget_pages(&known);
-        }
-    }
-
     /// Protects newly touched pages from the kernel's own balancing.
     fn hold(&mut self, now: Duration) {
         let Some(holder) = self.mover.holder() else {
-            self.holds_at = Duration::MAX;
+            self.holding.never();
             return;
         };
         holder.look();
@@ -458,14 +270,12 @@ impl Session {
         // Includes the companions' CPU time: they work while we wait.
         let took = clock::monotonic() - now;
         self.watch.charge_upkeep(took);
-        self.held = (now + took, took);
         let most = if self.watch.overdrawn() {
             SELDOM_HELD
         } else {
             self.interval
         };
-        self.hold_pause = (self.hold_pause * 2).min(most).max(took * HOLD_SHARE);
-        self.holds_at = now + self.hold_pause;
+        self.holding.done(now, took, most);
     }
 
     fn decide(&mut self) {

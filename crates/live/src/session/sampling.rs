@@ -1,0 +1,196 @@
+//! Takes in samples: which node accessed which page, where the pages are, and who moved them there.
+
+use super::{Session, pages_of_process};
+use crate::event::{Event, Found, MovedPages};
+use crate::mover::Mover;
+use crate::ranking::Ranking;
+use crate::touched_pages::{Touched, asked, new_pages};
+use nodewise_linux::{clock, pages};
+use nodewise_machine::NodeId;
+use nodewise_observe::faults::Kind;
+use nodewise_placement::Reason;
+use nodewise_profile::{BASE_PAGE_SHIFT, Migration, PageNumber};
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+impl Session {
+    /// Reads new samples, within the observing budget.
+    pub(super) fn look(&mut self) {
+        self.watch.look(Duration::ZERO);
+        let began = clock::own_cpu_time();
+        self.take_in_all();
+        self.watch.charge(clock::own_cpu_time() - began);
+        if let Some(scan) = &self.scan {
+            self.watch.adapt_scans(scan);
+        }
+    }
+
+    fn take_in_all(&mut self) {
+        let now = self.now();
+        let _ = self.subscribers.tell(now, &Event::Sampled(&self.watch));
+        let overdrawn = self.watch.overdrawn();
+        let mut touched: BTreeMap<u16, Vec<Touched>> = BTreeMap::new();
+        for touch in self.watch.touches() {
+            if touch.kind == Kind::First && !overdrawn {
+                self.holding.memory_grows();
+            }
+            let (fault, sampled) = (touch.fault, matches!(touch.kind, Kind::Hint | Kind::Unknown));
+            let node = self.topology.node_of_cpu(fault.cpu).filter(|_| sampled);
+            if let Some(process) = touch.process {
+                touched.entry(process).or_default().push(Touched {
+                    address: fault.address,
+                    tid: fault.tid,
+                    time_ns: fault.time_ns,
+                    node,
+                    first: touch.kind == Kind::First,
+                });
+            }
+        }
+        if self.watch.left_processes_out() && !std::mem::replace(&mut self.said_left_out, true) {
+            self.tell(&Event::Notice(
+                "65535 processes are balanced; more are not, until some of them end",
+            ));
+        }
+        for (process, touches) in touched {
+            self.take_in(process, &touches);
+        }
+        for process in self.watch.retired() {
+            let pages = pages_of_process(*process);
+            self.mover.forget(&pages);
+            self.unconfirmed.forget_all(&pages);
+            self.tracker.forget(pages);
+        }
+        for failure in self.watch.take_failures() {
+            self.tell(&Event::Notice(&failure.to_string()));
+        }
+        for pid in self.watch.ends() {
+            self.kernel_moved.remove(pid);
+            if let Some(threads) = &mut self.threads {
+                threads.forget(*pid);
+            }
+        }
+    }
+
+    /// Queries the nodes of pages that have just faulted, and detects moves that we did not make.
+    fn take_in(&mut self, process: u16, touches: &[Touched]) {
+        let shift = BASE_PAGE_SHIFT + self.status.page_shift;
+        let Some(pid) = self.watch.pid(process) else {
+            return;
+        };
+        if let Mover::Linux(linux) = &mut self.mover {
+            linux.set_process(process, pid);
+        }
+        let page_of = |address: u64| PageNumber::of_address(process, address >> shift << shift);
+        let fresh = new_pages(touches, shift);
+        let fresh: Vec<PageNumber> = fresh.into_iter().map(page_of).collect();
+        self.forget_new(&fresh);
+        let homes = self.homes(pid, &asked(touches, shift), page_of);
+        let tracker = &mut self.tracker;
+        for touch in touches {
+            let page = page_of(touch.address);
+            if let Some(node) = touch.node {
+                self.fresh += match self.ranking.as_mut().and_then(Ranking::latencies) {
+                    Some(latencies) => {
+                        let weight = latencies.weight(process, touch.address, touch.time_ns);
+                        weight
+                            .inspect(|weight| tracker.add_decaying(page, node, *weight))
+                            .map_or(0, u64::from)
+                    }
+                    None => {
+                        tracker.add(page, node, 1);
+                        1
+                    }
+                };
+                if let Some(home) = tracker.home_of(page).or_else(|| homes.get(&page).copied()) {
+                    self.status.sampled(page, home == node);
+                    if let Some(threads) = &mut self.threads {
+                        threads.sampled(pid, touch.tid, page, home);
+                    }
+                }
+            }
+        }
+        self.status.tracked = tracker.tracked();
+        self.set_homes(pid, homes, &fresh);
+    }
+
+    /// Records the home nodes of pages. `fresh`: pages that had no home before.
+    fn set_homes(&mut self, pid: u32, homes: BTreeMap<PageNumber, NodeId>, fresh: &[PageNumber]) {
+        let tracker = &mut self.tracker;
+        let mut elsewhere = Vec::new();
+        for (page, to) in homes {
+            let before = tracker.home_of(page).filter(|from| *from != to);
+            tracker.set_home(page, to);
+            if let Some(from) = before.filter(|_| fresh.binary_search(&page).is_err()) {
+                elsewhere.push(MovedPages {
+                    pid,
+                    page,
+                    count: 1,
+                    from,
+                    to,
+                });
+            }
+        }
+        self.found_elsewhere(pid, &elsewhere);
+    }
+
+    /// Handles pages found on another node: moved by us, the kernel or others.
+    pub(super) fn found_elsewhere(&mut self, pid: u32, found: &[MovedPages]) {
+        let mut kernel_moved = None;
+        if found.iter().any(|moved| self.unconfirmed.contains(moved.page)) {
+            kernel_moved = self.watch.count_moved(pid);
+        }
+        let by_kernel = self.watch.moved(pid) > self.kernel_moved.get(&pid).copied().unwrap_or(0);
+        let strangers = if by_kernel {
+            Migration::KERNEL
+        } else {
+            Migration::UNKNOWN
+        };
+        for moved in found {
+            let ours = self.unconfirmed.found(moved, kernel_moved);
+            if ours.is_some() {
+                self.controller
+                    .arrived_after_all(moved.page, moved.from, moved.to);
+            }
+            let policy = self.controller.policy();
+            let (by, reason) = match &ours {
+                Some(ours) => (policy.as_str(), ours.reason),
+                None => (strangers, Reason::default()),
+            };
+            self.tell(&Event::Found(Found { moved, by, reason }));
+        }
+    }
+
+    /// Current nodes of pages (in a dry run: assumed ones), each given by a touched address; unknown ones are left
+    /// out.
+    fn homes(
+        &self,
+        pid: u32,
+        asked: &[u64],
+        page_of: impl Fn(u64) -> PageNumber,
+    ) -> BTreeMap<PageNumber, NodeId> {
+        let statuses = pages::query(pid, asked).unwrap_or_default();
+        let nodes = statuses
+            .into_iter()
+            .map(|s| s.node().and_then(|n| self.topology.node(n)));
+        let home = |(address, node): (&u64, Option<NodeId>)| {
+            let page = page_of(*address);
+            Some((page, self.mover.supposed_home(page).or(node)?))
+        };
+        asked.iter().zip(nodes).filter_map(home).collect()
+    }
+
+    /// Drops counts of earlier memory at the same addresses. Other parts of a huge page may be older.
+    fn forget_new(&mut self, pages: &[PageNumber]) {
+        if self.status.page_shift > 0 || pages.is_empty() {
+            return;
+        }
+        if let Mover::Nobody(nobody, _) = &mut self.mover {
+            pages.iter().for_each(|p| nobody.forget_page(*p));
+        }
+        let known = pages.iter().filter(|p| self.tracker.home_of(**p).is_some());
+        let known: Vec<PageNumber> = known.copied().collect();
+        if !known.is_empty() {
+            self.tracker.forget_pages(&known);
+        }
+    }
+}
