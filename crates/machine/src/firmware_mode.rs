@@ -4,7 +4,7 @@ use crate::hops::way_bandwidth;
 use crate::{
     Channels, Filling, Flow, Link, LinkId, Machine, MachineError, MemoryKind, Node, NodeId, Route, Source,
 };
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 /// How the number of nodes a socket is written after a machine's name: `epyc-2s-nps4:nps=1`.
 const MODES: [&str; 2] = ["nps=", "snc="];
@@ -19,7 +19,7 @@ pub(crate) fn split_mode(spec: &str) -> Option<(&str, &str)> {
 }
 
 /// A comma-separated list of machines, in which modes may follow a machine: `epyc-2s-nps4,nps=1,2,4` is that machine with
-/// 1, 2 and 4 nodes a socket.
+/// 1, 2 and 4 nodes a socket. What is named twice comes once.
 #[must_use]
 pub fn machine_list(text: &str) -> Vec<String> {
     let mut all: Vec<String> = Vec::new();
@@ -41,6 +41,8 @@ pub fn machine_list(text: &str) -> Vec<String> {
             }
         }
     }
+    let mut named = HashSet::new();
+    all.retain(|machine| named.insert(machine.clone()));
     all
 }
 
@@ -267,6 +269,7 @@ mod tests {
         assert_eq!(list("a,nps=1,2,4,b"), "a:nps=1 a:nps=2 a:nps=4 b");
         assert_eq!(list("a, b,snc=1"), "a b:snc=1");
         assert_eq!(list("a,nps=1,b,nps=2"), "a:nps=1 b:nps=2");
+        assert_eq!(list("a,nps=1,1,b,a:nps=1,b"), "a:nps=1 b");
         assert_eq!(list("this:nps=1"), "this:nps=1");
         assert_eq!(list("nps=1"), "nps=1");
         assert_eq!(split_mode("a:nps=2"), Some(("a", "2")));
