@@ -14,7 +14,8 @@ pub struct FreeMemory {
     pub inactive_files: u64,
     /// The active part of the file cache.
     pub active_files: u64,
-    /// What the kernel keeps free: the high watermarks of the node's zones, below which it reclaims memory.
+    /// What programs do not get of the free pages: below the high watermark of a zone the kernel reclaims memory, and in low zones
+    /// it keeps some more (`lowmem_reserve_ratio`) for allocations that can be made nowhere else.
     pub kept: u64,
 }
 
@@ -28,6 +29,7 @@ impl FreeMemory {
     /// Of all nodes, by the kernel's number.
     fn parse(zoneinfo: &str) -> BTreeMap<u32, Self> {
         let (mut node, mut found) = (0, BTreeMap::<u32, Self>::new());
+        let (mut free, mut high) = (0, 0);
         for line in zoneinfo.lines() {
             let words: Vec<&str> = line.split_whitespace().collect();
             let bytes = |count: &str| count.parse::<u64>().unwrap_or(0) * PAGE;
@@ -37,10 +39,22 @@ impl FreeMemory {
             }
             let memory = found.entry(node).or_default();
             match words[..] {
-                ["pages", "free", count] => memory.free += bytes(count),
+                ["pages", "free", count] => {
+                    (free, high) = (bytes(count), 0);
+                    memory.free += free;
+                }
                 ["nr_inactive_file", count] => memory.inactive_files += bytes(count),
                 ["nr_active_file", count] => memory.active_files += bytes(count),
-                ["high", count] => memory.kept += bytes(count),
+                ["high", count] => {
+                    high = bytes(count);
+                    memory.kept += high.min(free);
+                }
+                // By the highest zone that an allocation may be made in; programs' may be made in any.
+                ["protection:", ref reserves @ ..] => {
+                    let pages = reserves.iter().map(|r| bytes(r.trim_matches(['(', ')', ','])));
+                    let kept = high + pages.max().unwrap_or(0);
+                    memory.kept += kept.min(free) - high.min(free);
+                }
                 _ => {}
             }
         }
@@ -83,6 +97,10 @@ mod tests {
         assert_eq!(nodes[&0], both);
         assert_eq!(both.spare(), 1480 * PAGE);
         assert_eq!(nodes[&1].spare(), 0);
+        let low = "Node 0, zone DMA\n pages free 3000\n high 10\n protection: (0, 900, 2000, 2000)\nNode 0, zone DMA32\n pages free \
+            500\n high 20\n protection: (0, 0, 1100, 1100)\nNode 0, zone Normal\n pages free 40\n high 30\n protection: (0, 0, 0, 0)\n";
+        let low = FreeMemory::parse(low)[&0];
+        assert_eq!((low.free, low.spare()), (3540 * PAGE, (990 + 10) * PAGE));
         assert_eq!(nodes.get(&2), None);
     }
 }

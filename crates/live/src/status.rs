@@ -289,10 +289,16 @@ impl Status {
         );
         if let Some(fast) = &self.fast {
             out += &format!(
-                "fast memory: {} of {} are on node {}\n",
+                "fast memory: {} of {} {} on node {}{}\n",
                 bytes(fast.bytes),
                 bytes(fast.of_bytes),
+                if self.dry { "would be" } else { "are" },
                 format_list(&fast.nodes),
+                match self.figures.hints + self.figures.unknown {
+                    0 =>
+                        "; no access was sampled, so nothing is known of its pages: start the program under `nodewise balance … --`",
+                    _ => "",
+                },
             );
         }
         if let Some(stalls) = self.stalls {
