@@ -46,8 +46,7 @@ impl Undecided {
             false => None,
         };
         if jointly.is_some() {
-            let varied = scenario_outcomes.iter().map(|o| o.varied);
-            by = varied.filter(|v| v.is_known_by_a_plain_run()).collect();
+            by = known_by_a_plain_run(simulation);
         }
         by.dedup();
         let all = || scenario_outcomes.iter().map(|o| o.gain).chain(jointly);
@@ -76,9 +75,7 @@ impl Undecided {
         if simulation.calibration.measured_cost || least >= 1.0 - SOME_LOSS {
             return None;
         }
-        let varied = simulation.scenarios.iter().map(|s| s.varied);
-        let mut by: Vec<Varied> = varied.filter(|v| v.is_known_by_a_plain_run()).collect();
-        by.dedup();
+        let by = known_by_a_plain_run(simulation);
         (!by.is_empty()).then(|| Self {
             gain: Range::new(least - 1.0, speedup.typical - 1.0, most - 1.0),
             by_matching,
@@ -143,6 +140,14 @@ impl Undecided {
             ..nothing(VerdictKind::Undecided, sentence)
         }
     }
+}
+
+/// The quantities that timing the plain program would determine.
+fn known_by_a_plain_run(simulation: &Simulation) -> Vec<Varied> {
+    let varied = simulation.scenarios.iter().map(|s| s.varied);
+    let mut known: Vec<Varied> = varied.filter(|v| v.is_known_by_a_plain_run()).collect();
+    known.dedup();
+    known
 }
 
 /// The largest gain with all uncertain quantities at ends of their ranges, if what recording cost was not measured. That one's range

@@ -7,7 +7,7 @@ use nodewise_control::{Actuator, BatchResult, PageResult};
 use nodewise_linux::{Host, clock};
 use nodewise_machine::parse_list;
 use nodewise_placement::Move;
-use nodewise_profile::{BASE_PAGE_SHIFT, PageNumber};
+use nodewise_profile::{BASE_PAGE_SHIFT, BASE_PAGE_SIZE, PageNumber};
 use std::collections::HashSet;
 use std::ops::Range;
 use std::time::{Duration, Instant};
@@ -236,10 +236,8 @@ impl Actuator for Linux {
     }
 
     fn free(&self) -> Option<Vec<u64>> {
-        let by_node = Host::default().free_memory_by_node()?;
-        let shift = BASE_PAGE_SHIFT + self.page_shift;
-        let free = |node: &u32| by_node.get(node).map_or(0, |memory| memory.spare() >> shift);
-        Some(self.nodes.iter().map(free).collect())
+        let page_size = BASE_PAGE_SIZE << self.page_shift;
+        Host::default().spare_pages(self.nodes.iter().copied(), page_size)
     }
 }
 

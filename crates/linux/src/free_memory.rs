@@ -69,6 +69,15 @@ impl Host {
         Some(FreeMemory::parse(&self.read("proc/zoneinfo").ok()?))
     }
 
+    /// Pages of this size, a power of two of bytes, that [can be taken](FreeMemory::spare) on each of these nodes, which go by the
+    /// kernel's numbers; `None` if it does not say.
+    #[must_use]
+    pub fn spare_pages(&self, nodes: impl Iterator<Item = u32>, page_size: u64) -> Option<Vec<u64>> {
+        let by_node = self.free_memory_by_node()?;
+        let spare = |node| by_node.get(&node).map_or(0, |memory| memory.spare() / page_size);
+        Some(nodes.map(spare).collect())
+    }
+
     /// The same of one node.
     #[must_use]
     pub fn free_memory(&self, os_index: u32) -> Option<FreeMemory> {

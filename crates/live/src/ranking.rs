@@ -11,7 +11,7 @@ use nodewise_control::Tracker;
 use nodewise_linux::mempolicy::Policy;
 use nodewise_linux::node_mask::NodeMask;
 use nodewise_linux::{Host, clock};
-use nodewise_machine::{Machine, Node, NodeId};
+use nodewise_machine::{Machine, NodeId};
 use nodewise_observe::faults::{Sensor, Watch};
 use nodewise_placement::{Observed, Tier};
 use nodewise_profile::{BASE_PAGE_SHIFT, BASE_PAGE_SIZE, PageNumber};
@@ -73,14 +73,9 @@ impl Ranking {
         scan_ms: Option<u32>,
     ) -> Option<Duration> {
         let page_size = BASE_PAGE_SIZE << tracker.page_shift();
-        let by_node = self.host.free_memory_by_node();
-        let free = |node: &Node| {
-            let Some(nodes) = &by_node else { return u64::MAX };
-            nodes
-                .get(&node.os_index)
-                .map_or(0, |memory| memory.spare() / page_size)
-        };
-        tracker.set_free(machine.nodes.iter().map(free).collect());
+        let numbers = machine.nodes.iter().map(|n| n.os_index);
+        let free = self.host.spare_pages(numbers, page_size);
+        tracker.set_free(free.unwrap_or_else(|| vec![u64::MAX; machine.node_count()]));
         let nodes = self.tier.nodes();
         let there = (0..tracker.len())
             .filter(|i| nodes.contains(&tracker.home(*i)))

@@ -81,7 +81,6 @@ impl<'a> Counts<'a> {
     pub(super) fn spreading(&self, to: NodeId, count_threshold: f64) -> Reason {
         Reason {
             regardless: true,
-            partner: None,
             ..self.reason(to, count_threshold)
         }
     }
