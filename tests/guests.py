@@ -4,9 +4,12 @@
 
 import json
 import os
+import pathlib
 import subprocess
 
 from commands import NODEWISE
+
+HERE = pathlib.Path(__file__).resolve().parent
 
 
 def compiled(source, folder):
@@ -19,7 +22,7 @@ def compiled(source, folder):
 def boot(options, script, *words):
     """Runs a script in a guest: what it said, by title, which is a tuple where it has several words. SAID=FILE adds all of
     it to a file."""
-    command = [NODEWISE, "lab", *options, "--", script, *words]
+    command = [NODEWISE, "lab", *options, "--with", HERE / "guest.sh", "--", script, *words]
     done = subprocess.run([str(word) for word in command], capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
     if os.environ.get("SAID"):
         with open(os.environ["SAID"], "a", encoding="utf-8") as said:
