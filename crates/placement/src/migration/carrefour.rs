@@ -46,6 +46,9 @@ impl WholePolicy for Carrefour {
         let average = total as f64 / load.len() as f64;
         let gathers = (local as f64) < self.local * total as f64;
         let spreads = deviation(&load, average) > self.imbalance * average;
+        if !gathers && !spreads {
+            return;
+        }
         each_page(observed, |index, counts| {
             let home = counts.home();
             let to = match counts.accessing() {
