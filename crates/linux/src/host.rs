@@ -72,7 +72,7 @@ impl Host {
     /// # Errors
     /// As the kernel answers.
     pub fn read(&self, below: &str) -> Result<String, ReadError> {
-        let path = self.root.join(below);
+        let path = self.path(below);
         // The kernel's files have no known size, and most are small: two reads instead of seven further system calls.
         let mut bytes = Vec::with_capacity(4096);
         let read = File::open(&path).and_then(|file| file.take(u64::MAX).read_to_end(&mut bytes));
@@ -102,7 +102,7 @@ impl Host {
     /// # Errors
     /// As the kernel answers.
     pub fn names(&self, below: &str) -> Result<Vec<String>, ReadError> {
-        let path = self.root.join(below);
+        let path = self.path(below);
         let entries = std::fs::read_dir(&path).and_then(Iterator::collect::<io::Result<Vec<_>>>);
         let entries = entries.map_err(|cause| ReadError { path, cause })?;
         let mut names: Vec<String> = entries
@@ -113,9 +113,14 @@ impl Host {
         Ok(names)
     }
 
+    /// Where a file given as `proc/…` or `sys/…` is.
+    pub(crate) fn path(&self, below: &str) -> PathBuf {
+        self.root.join(below)
+    }
+
     pub(crate) fn odd(&self, below: &str, why: &str) -> ReadError {
         ReadError {
-            path: self.root.join(below),
+            path: self.path(below),
             cause: io::Error::new(io::ErrorKind::InvalidData, why),
         }
     }

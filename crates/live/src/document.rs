@@ -29,6 +29,7 @@ pub struct Document<'a> {
     incorrect: Option<u64>,
     failures: BTreeMap<&'static str, u64>,
     kernel_pages_moved: Option<u64>,
+    host_moves: Option<HostMoves>,
     held_pages: u64,
     held_strictly: u64,
     held_refused: u64,
@@ -46,6 +47,18 @@ pub struct Document<'a> {
     sensor: &'static str,
     pages_set_aside: Option<u64>,
     scan_period_ms: Option<u32>,
+}
+
+/// Pages of 4 KiB that were moved on the whole host meanwhile, by what.
+#[derive(Serialize)]
+struct HostMoves {
+    all: u64,
+    balanced: u64,
+    promoted: u64,
+    demoted: u64,
+    /// Whether DAMON's schemes move pages: theirs are among the others'.
+    damon: bool,
+    others: u64,
 }
 
 #[derive(Serialize)]
@@ -154,6 +167,14 @@ impl Status {
             incorrect: self.ledger.incorrect,
             failures: self.failures().collect(),
             kernel_pages_moved: self.figures.kernel_moved,
+            host_moves: self.host_moves.map(|moves| HostMoves {
+                all: moves.all,
+                balanced: moves.balanced(),
+                promoted: moves.promoted,
+                demoted: moves.demoted,
+                damon: self.damon_migrates,
+                others: moves.others(self.moved_here()),
+            }),
             held_pages: self.held.pages,
             held_strictly: self.held.strict,
             held_refused: self.held.refused,

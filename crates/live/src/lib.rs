@@ -18,6 +18,7 @@
 
 #![forbid(unsafe_code)]
 
+mod claims;
 mod document;
 mod error;
 mod event;

@@ -156,6 +156,18 @@ fn text(target: &str, status: &Status) -> String {
             accesses.high,
         );
     }
+    if let Some(fast) = &status.fast {
+        out.gauge(
+            "fast_memory_bytes",
+            "Bytes of the programs' private memory on the nodes that the policy fills (in a dry run: that would be there).",
+            fast.bytes as f64,
+        );
+        out.gauge(
+            "ranked_memory_bytes",
+            "Bytes of the programs' private memory that the policy ranks, there and elsewhere.",
+            fast.of_bytes as f64,
+        );
+    }
     if let Some(threads) = &status.threads {
         out.counter(
             "thread_moves_total",

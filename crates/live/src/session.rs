@@ -4,11 +4,12 @@
 
 mod sampling;
 
+use crate::claims::Claims;
 use crate::error::LiveError;
 use crate::event::{Decided, Event, Subscriber, Subscribers};
 use crate::holding_times::HoldingTimes;
 use crate::mover::Mover;
-use crate::options::{MOST_PAGES, MOST_RANKED_PAGES, Options};
+use crate::options::{MOST_PAGES, MOST_RANKED_PAGES, Options, ThreadMoves};
 use crate::ranking::{FIRST_SCAN_PERIOD, Ranking};
 use crate::status::Status;
 use crate::target::{Target, may_stop};
@@ -38,6 +39,9 @@ const SELDOM_HELD: Duration = Duration::from_secs(30);
 /// A running session, driven by calls of [`Session::turn`].
 pub struct Session {
     topology: Topology,
+    /// What the user is told once there are subscribers.
+    notices: Vec<String>,
+    claims: Claims,
     status: Status,
     watch: Watch,
     tracker: Tracker,
@@ -72,14 +76,15 @@ impl Session {
     pub fn new(
         options: &Options,
         target: &Target,
-        topology: Topology,
+        mut topology: Topology,
         holder: Option<Holder>,
     ) -> Result<Self, LiveError> {
         let host = Host::default();
         let shift = options.page_shift();
         let policy = migration_policy(&options.policy, &topology.machine)?;
         let dry = options.dry_run || topology.pretended;
-        let status = Status::new(options, &topology, policy.name(), shift, dry);
+        let mut status = Status::new(options, &topology, policy.name(), shift, dry);
+        status.moves_before = host.page_moves();
         // A scan period was given, so the user wants the kernel's hint faults as the samples.
         let wanted = match (options.sensor, options.scan_period) {
             (Sensor::Auto, Some(_)) => Sensor::HintFaults,
@@ -106,6 +111,11 @@ impl Session {
         };
         let of_command = matches!(target, Target::Command(_));
         let running = target.running(&host);
+        let mut notices: Vec<String> = topology.notice.take().into_iter().collect();
+        if options.move_threads == ThreadMoves::Asym && !topology.threads_have_a_choice() {
+            notices
+                .push("one node has all CPUs, so threads have nothing to choose and are left alone".into());
+        }
         let threads = ThreadScheduler::new(options, &topology, dry, of_command, &running);
         // Bound threads cannot be pushed to other nodes by what attaching takes of the CPUs.
         if let (Some(true), Some(niceness)) = (
@@ -148,6 +158,8 @@ impl Session {
             scan,
             began,
             topology,
+            notices,
+            claims: Claims::default(),
             status,
             watch,
             mover,
@@ -164,9 +176,10 @@ impl Session {
         if self.watch.sensor() == Sensor::Userfaultfd {
             self.tell(&Event::Notice(SETS_ASIDE));
         }
-        if let Some(line) = self.topology.notice.take() {
+        for line in std::mem::take(&mut self.notices) {
             self.tell(&Event::Notice(&line));
         }
+        self.claim();
         self.tell_of_threads();
     }
 
@@ -279,6 +292,7 @@ impl Session {
     }
 
     fn decide(&mut self) {
+        self.claim();
         self.place_threads();
         self.tell_of_threads();
         let cpu = cpu_time();
@@ -308,6 +322,17 @@ impl Session {
             self.kernel_moved.insert(pid, self.watch.moved(pid));
         }
         self.note(&turn);
+    }
+
+    /// Says which processes another session balances too. A dry run disturbs none.
+    fn claim(&mut self) {
+        if self.status.dry {
+            return;
+        }
+        self.claims.update(&Host::default(), &self.watch.processes());
+        if let Some(line) = self.claims.take_notice() {
+            self.tell(&Event::Notice(&line));
+        }
     }
 
     /// Migrates threads; done before pages, whose targets depend on it.

@@ -7,10 +7,10 @@ use nodewise_analysis::figures::{bytes, percent, plural, seconds};
 use nodewise_analysis::{Interval, sampled_share};
 use nodewise_control::{Controller, HeldBack, Interval as Turn, Ledger, PageResult};
 use nodewise_enforce::{Held, Stalls};
-use nodewise_linux::clock;
+use nodewise_linux::{Host, PageMoves, clock};
 use nodewise_machine::format_list;
 use nodewise_observe::faults::{Figures, Watch};
-use nodewise_profile::PageNumber;
+use nodewise_profile::{BASE_PAGE_SIZE, PageNumber};
 use serde::Serialize;
 use std::collections::HashSet;
 use std::time::Duration;
@@ -106,6 +106,12 @@ pub struct Status {
     pub threads: Option<ThreadSummary>,
     /// What is in fast memory, with a policy that fills it with the pages that are accessed most.
     pub fast: Option<FastMemory>,
+    /// The host's page moves when the session began.
+    pub(crate) moves_before: Option<PageMoves>,
+    /// The host's page moves during the session, once it has ended; `None` if the kernel does not count them.
+    pub host_moves: Option<PageMoves>,
+    /// Whether DAMON moves pages, too, at the end.
+    pub damon_migrates: bool,
 }
 
 /// A share that the user gave, as given: `5 %`, `0.5 %`.
@@ -158,6 +164,9 @@ impl Status {
             status: None,
             threads: None,
             fast: None,
+            moves_before: None,
+            host_moves: None,
+            damon_migrates: false,
         }
     }
 
@@ -225,6 +234,31 @@ impl Status {
     ) {
         self.update(controller, watch, began);
         self.status = status;
+        let moves = Host::default().page_moves().zip(self.moves_before);
+        self.host_moves = moves.map(|(now, before)| now.since(&before));
+        self.damon_migrates = Host::default().damon_migrates();
+    }
+
+    /// Pages of 4 KiB that were moved here, with those of whole processes.
+    pub(crate) fn moved_here(&self) -> u64 {
+        let whole = self.threads.as_ref().map_or(0, |t| t.full_bytes);
+        match self.dry {
+            true => 0,
+            false => self.base_pages() + whole / BASE_PAGE_SIZE,
+        }
+    }
+
+    /// What else moved pages on the host, where fast memory is filled: the kernel's tiering may work against it.
+    fn moved_elsewhere(&self) -> Option<String> {
+        let moves = self.host_moves.filter(|_| self.fast.is_some())?;
+        Some(format!(
+            "meanwhile on this host the kernel promoted {}, demoted {} and balanced {}; others (compaction,{} other programs) moved {}\n",
+            pages(moves.promoted),
+            moves.demoted,
+            moves.balanced(),
+            if self.damon_migrates { " DAMON," } else { "" },
+            moves.others(self.moved_here()),
+        ))
     }
 
     /// Pages of 4 KiB that were moved.
@@ -301,6 +335,7 @@ impl Status {
                 },
             );
         }
+        out += &self.moved_elsewhere().unwrap_or_default();
         if let Some(stalls) = self.stalls {
             out += &format!(
                 "stopped {} while moving, {} altogether, {} at most",

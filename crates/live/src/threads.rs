@@ -93,7 +93,7 @@ pub struct StepResult {
 }
 
 impl ThreadScheduler {
-    /// A scheduler, if one is asked for. `of_command`: a program is started next, by this thread. Threads that run
+    /// A scheduler, if one is asked for and threads have a choice of nodes. `of_command`: a program is started next, by this thread. Threads that run
     /// already are bound where they belong ([`homes::belonging`]): attaching takes a burst of CPU time, for which the
     /// kernel may push threads to other nodes. They are released after [`INITIAL_BINDING`], unless a decision has bound them by
     /// then.
@@ -104,6 +104,9 @@ impl ThreadScheduler {
         of_command: bool,
         pids: &[u32],
     ) -> Option<Self> {
+        if !topology.threads_have_a_choice() {
+            return None;
+        }
         let (rule, half_life) = match options.move_threads {
             ThreadMoves::Off => return None,
             ThreadMoves::Groups => (Rule::Groups(GroupRule::default()), groups::HALF_LIFE),

@@ -55,6 +55,12 @@ impl Topology {
         self.machine.nodes.iter().filter(|n| n.memory > 0).count() < 2
     }
 
+    /// Whether there is more than one node with CPUs: otherwise threads have nothing to choose.
+    #[must_use]
+    pub fn threads_have_a_choice(&self) -> bool {
+        self.machine.nodes.iter().filter(|n| !n.cpus.is_empty()).count() > 1
+    }
+
     /// The node of a CPU, by the kernel's number.
     #[must_use]
     pub fn node_of_cpu(&self, cpu: u32) -> Option<NodeId> {
