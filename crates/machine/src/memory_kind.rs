@@ -29,6 +29,12 @@ const KINDS: [(MemoryKind, &str); 5] = [
 ];
 
 impl MemoryKind {
+    /// Every kind of memory that a machine file can name.
+    #[must_use]
+    pub fn all() -> [Self; KINDS.len()] {
+        KINDS.map(|k| k.0)
+    }
+
     /// The kind of this name, as machine files write it.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {

@@ -8,9 +8,9 @@ use clap::ValueEnum;
 use nodewise_enforce::Binding;
 use nodewise_linux::Host;
 use nodewise_live::{Options, Target, ThreadMoves, Topology};
-use nodewise_machine::Machine;
+use nodewise_machine::{Machine, MemoryKind};
 use nodewise_observe::faults::Sensor;
-use nodewise_placement::migration::{BALANCE, MIGRATION_POLICIES, MigrationPolicyKind, migration_policy};
+use nodewise_placement::migration_policy;
 
 /// What decides about threads, as written.
 #[derive(Clone, Copy, ValueEnum)]
@@ -76,22 +76,25 @@ impl From<SamplingMethod> for Sensor {
     }
 }
 
-/// Refuses a policy that does not exist. Where one node leaves nothing to decide, policies whose parameters depend on
-/// other nodes could not be made: there the machine is one with several, and one that is given this machine's nodes is let pass.
+/// Refuses a policy that does not exist, or that is not written as its kind is. Where one node leaves nothing to decide, that is all:
+/// a policy that names other nodes, up to 63, of whatever memory, passes.
 pub fn check_policy(arguments: &Arguments, topology: &Topology) -> anyhow::Result<()> {
     let policy = options(arguments).policy;
-    let names_nodes = |kind: &MigrationPolicyKind| {
-        let bare = policy.strip_prefix(BALANCE).unwrap_or(&policy);
-        !kind.is_complete() && bare.split_once(':').is_some_and(|(name, _)| name == kind.name)
-    };
-    if topology.single() && MIGRATION_POLICIES.iter().any(names_nodes) {
-        return Ok(());
-    }
     match topology.single() {
-        true => migration_policy(&policy, &Machine::named("machine-a")?)?,
+        true => migration_policy(&policy, &with_nodes_of_all_kinds()?)?,
         false => migration_policy(&policy, &topology.machine)?,
     };
     Ok(())
+}
+
+/// This machine, as if it had 64 nodes with memory of every kind.
+fn with_nodes_of_all_kinds() -> anyhow::Result<Machine> {
+    let mut machine = Topology::this(&Host::default(), None, Some(64))?.machine;
+    let kinds = MemoryKind::all().into_iter().cycle();
+    for (node, kind) in machine.nodes.iter_mut().zip(kinds) {
+        (node.kind, node.memory) = (Some(kind), 1 << 40);
+    }
+    Ok(machine)
 }
 
 /// Options of the live loop.
