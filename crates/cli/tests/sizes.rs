@@ -99,6 +99,43 @@ fn a_point_of_the_sweep_is_what_the_policy_alone_is_predicted_to_take() {
 }
 
 #[test]
+fn the_table_says_how_much_each_kind_of_memory_moves() {
+    let profile = synthetic::profile("sizes-kinds");
+    let two = machine(&profile, "64G");
+    let list = "hot:0@1M,fill:0@1M,hot:0";
+    let arguments = ["--machine", two.to_str().unwrap(), "--policy", list];
+    let found = json(&profile, &arguments);
+    let served = |policy: &str| {
+        let all = found["policies"].as_array().unwrap();
+        let kinds = &all.iter().find(|p| p["policy"] == policy).unwrap()["served_by_kind"];
+        ["dram", "cxl"].map(|kind| number(&kinds[kind]))
+    };
+    for policy in list.split(',') {
+        let [dram, cxl] = served(policy);
+        assert!((dram + cxl - 1.0).abs() < 1e-9, "{policy}: {dram} and {cxl}");
+    }
+    assert_eq!(served("hot:0"), [1.0, 0.0], "all of it is in the sockets' memory");
+    assert!(
+        served("hot:0@1M")[0] > served("fill:0@1M")[0],
+        "what is used most is there"
+    );
+    let text = String::from_utf8(simulate(&profile, &arguments).stdout).unwrap();
+    let head: Vec<&str> = text
+        .lines()
+        .find(|l| l.contains("speed-up"))
+        .unwrap()
+        .split_whitespace()
+        .collect();
+    let at = head.iter().position(|word| *word == "local").unwrap();
+    assert_eq!(head[at + 1..at + 3], ["dram", "cxl"]);
+    let one = json(&profile, &["--machine", "xeon-x7550"]);
+    assert!(
+        one["policies"][0].get("served_by_kind").is_none(),
+        "one kind says nothing"
+    );
+}
+
+#[test]
 fn what_does_not_fit_is_said_and_losses_are_over_what_does() {
     let profile = synthetic::profile("sizes-small");
     let file = machine(&profile, "1M");

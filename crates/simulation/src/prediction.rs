@@ -7,7 +7,7 @@ use crate::regions::RegionCost;
 use crate::share::SliceShare;
 use crate::{MEMORY_BOUND, Parameters, Range, Scenario};
 use nodewise_analysis::{Expected, Measured, balance};
-use nodewise_machine::NodeId;
+use nodewise_machine::{Machine, MemoryKind, NodeId};
 
 /// Load on a memory controller.
 #[derive(Clone, Debug, PartialEq)]
@@ -119,6 +119,32 @@ pub struct Prediction {
     pub moved: Option<Moved>,
     /// The copies of a policy that makes copies.
     pub copied: Option<Copied>,
+}
+
+impl Prediction {
+    /// Share of the bytes that each kind of memory moves in the typical scenario, 0 to 1, in the order of
+    /// [`MemoryKind::all`]. Empty where all memory is of one kind, or some node's kind is unknown.
+    #[must_use]
+    pub fn served_by_kind(&self, machine: &Machine) -> Vec<(MemoryKind, f64)> {
+        let with_memory = machine.nodes.iter().filter(|n| n.memory > 0);
+        let Some(kinds) = with_memory.map(|n| n.kind).collect::<Option<Vec<_>>>() else {
+            return Vec::new();
+        };
+        let mut there: Vec<MemoryKind> = MemoryKind::all().into();
+        there.retain(|kind| kinds.contains(kind));
+        if there.len() < 2 {
+            return Vec::new();
+        }
+        let bytes = |of: &dyn Fn(&ControllerUse) -> bool| -> f64 {
+            self.controllers.iter().filter(|c| of(c)).map(|c| c.bytes).sum()
+        };
+        let all = bytes(&|_| true);
+        let share = |kind: MemoryKind| match all {
+            0.0 => 0.0,
+            all => bytes(&|c| machine.nodes[c.node.index()].kind == Some(kind)) / all,
+        };
+        there.into_iter().map(|kind| (kind, share(kind))).collect()
+    }
 }
 
 /// Expected local fractions in other runs, where threads may take other parts.

@@ -5,6 +5,7 @@ use nodewise_control::HeldBack;
 use nodewise_machine::{Machine, Source};
 use nodewise_simulation::{Basis, Prediction, Range, Scenario, Simulation, Traffic};
 use serde::Serialize;
+use std::collections::BTreeMap;
 
 #[derive(Serialize)]
 pub struct OnMachine<'a> {
@@ -72,6 +73,8 @@ struct Policy<'a> {
     mapped: Mapped<'a>,
     latency_ns: f64,
     memory_share: f64,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    served_by_kind: BTreeMap<String, f64>,
     controllers: Vec<Controller>,
     links: Vec<Link>,
     regions: Vec<Region<'a>>,
@@ -211,7 +214,7 @@ impl<'a> OnMachine<'a> {
             policies: simulation
                 .ranked()
                 .into_iter()
-                .map(|p| policy(p, simulation))
+                .map(|p| policy(p, simulation, machine))
                 .collect(),
         }
     }
@@ -227,7 +230,7 @@ fn scenarios(p: &Prediction, scenarios: &[Scenario]) -> Vec<ScenarioCost> {
     scenarios.iter().zip(&p.by_scenario).map(cost).collect()
 }
 
-fn policy<'a>(p: &'a Prediction, simulation: &Simulation) -> Policy<'a> {
+fn policy<'a>(p: &'a Prediction, simulation: &Simulation, machine: &Machine) -> Policy<'a> {
     let controllers = p.controllers.iter().map(|c| Controller {
         node: c.node.0,
         bytes: c.bytes,
@@ -239,6 +242,7 @@ fn policy<'a>(p: &'a Prediction, simulation: &Simulation) -> Policy<'a> {
         bytes: l.bytes,
         utilization: l.utilization,
     });
+    let kinds = p.served_by_kind(machine).into_iter();
     let regions = p.regions.iter().map(|r| Region {
         function: &r.frame.function,
         file: r.frame.file_name(),
@@ -282,6 +286,7 @@ fn policy<'a>(p: &'a Prediction, simulation: &Simulation) -> Policy<'a> {
         },
         latency_ns: p.latency_ns,
         memory_share: p.memory_share.typical,
+        served_by_kind: kinds.map(|(kind, share)| (kind.to_string(), share)).collect(),
         controllers: controllers.collect(),
         links: links.collect(),
         regions: regions.collect(),

@@ -1,6 +1,6 @@
 //! Terminal output of `simulate`: one table per machine, fastest policy first.
 
-use nodewise_machine::Machine;
+use nodewise_machine::{Machine, MemoryKind};
 use nodewise_report::{percent, plural, table, whole_percent};
 use nodewise_simulation::{Basis, Prediction, Range, Simulation, Traffic, Varied};
 use std::fmt::Write;
@@ -15,8 +15,10 @@ pub fn write(machine: &Machine, simulation: &Simulation, node_choices: &str) -> 
         plural(simulation.cpus, "CPU"),
         simulation.affinity
     );
-    let rows = simulation.ranked().into_iter().map(row);
-    out += &table("lrrrrrrrl", std::iter::once(header()).chain(rows));
+    let kinds = simulation.baseline().served_by_kind(machine);
+    let rows = simulation.ranked().into_iter().map(|p| row(p, machine));
+    let columns = format!("lrrrrr{:r<width$}l", "rr", width = 2 + kinds.len());
+    out += &table(&columns, std::iter::once(header(&kinds)).chain(rows));
     out.push('\n');
     out += &moves(simulation);
     out += &copies(simulation);
@@ -54,23 +56,15 @@ pub fn overview<'a>(all: impl Iterator<Item = (&'a str, &'a Simulation)>) -> Str
 /// The cells of a line.
 pub type Row = Vec<String>;
 
-fn header() -> Row {
-    [
-        "policy",
-        "seconds",
-        "(range)",
-        "speed-up",
-        "(range)",
-        "local",
-        "balance",
-        "latency",
-        "busiest controller, link",
-    ]
-    .map(str::to_owned)
-    .into()
+/// `kinds`: of memory, where there are several.
+fn header(kinds: &[(MemoryKind, f64)]) -> Row {
+    let before = ["policy", "seconds", "(range)", "speed-up", "(range)", "local"].map(str::to_owned);
+    let after = ["balance", "latency", "busiest controller, link"].map(str::to_owned);
+    let kinds = kinds.iter().map(|(kind, _)| kind.to_string());
+    before.into_iter().chain(kinds).chain(after).collect()
 }
 
-fn row(p: &Prediction) -> Row {
+fn row(p: &Prediction, machine: &Machine) -> Row {
     let busy = |all: Vec<(String, f64)>| {
         let most = all.into_iter().max_by(|a, b| a.1.total_cmp(&b.1));
         most.filter(|(_, u)| *u > 0.0)
@@ -81,17 +75,21 @@ fn row(p: &Prediction) -> Row {
         .links
         .iter()
         .map(|l| (format!("{}→{}", l.from, l.to), l.utilization));
-    vec![
+    let mut row = vec![
         p.policy.clone(),
         significant(p.seconds.typical),
         span(p.seconds),
         significant(p.speedup.typical),
         span(p.speedup),
         percent(p.local_fraction),
+    ];
+    row.extend(p.served_by_kind(machine).iter().map(|(_, share)| percent(*share)));
+    row.extend([
         format!("{:.2}", p.access_balance),
         format!("{:.0} ns", p.latency_ns),
         format!("{}, {}", busy(controllers.collect()), busy(links.collect())),
-    ]
+    ]);
+    row
 }
 
 /// The moves of each policy, in the same order; empty if no policy moves pages.
@@ -217,6 +215,9 @@ fn notes(machine: &Machine, simulation: &Simulation) -> String {
             "The machine's cores compute {} times as long as the recording host's.",
             p.core_factor.typical
         );
+    }
+    if !simulation.baseline().served_by_kind(machine).is_empty() {
+        out += "By kind of memory: share of the bytes that it moves.\n";
     }
     if p.traffic == Traffic::Accesses {
         out += "Every access goes to memory: nothing is cached.\n";
