@@ -83,8 +83,7 @@ impl Session {
         let shift = options.page_shift();
         let policy = migration_policy(&options.policy, &topology.machine)?;
         let dry = options.dry_run || topology.pretended;
-        let mut status = Status::new(options, &topology, policy.name(), shift, dry);
-        status.moves_before = host.page_moves();
+        let status = Status::new(options, &topology, policy.name(), shift, dry);
         // A scan period was given, so the user wants the kernel's hint faults as the samples.
         let wanted = match (options.sensor, options.scan_period) {
             (Sensor::Auto, Some(_)) => Sensor::HintFaults,

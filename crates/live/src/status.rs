@@ -107,7 +107,7 @@ pub struct Status {
     /// What is in fast memory, with a policy that fills it with the pages that are accessed most.
     pub fast: Option<FastMemory>,
     /// The host's page moves when the session began.
-    pub(crate) moves_before: Option<PageMoves>,
+    moves_before: Option<PageMoves>,
     /// The host's page moves during the session, once it has ended; `None` if the kernel does not count them.
     pub host_moves: Option<PageMoves>,
     /// Whether DAMON moves pages, too, at the end.
@@ -164,7 +164,7 @@ impl Status {
             status: None,
             threads: None,
             fast: None,
-            moves_before: None,
+            moves_before: Host::default().page_moves(),
             host_moves: None,
             damon_migrates: false,
         }
@@ -234,9 +234,10 @@ impl Status {
     ) {
         self.update(controller, watch, began);
         self.status = status;
-        let moves = Host::default().page_moves().zip(self.moves_before);
+        let host = Host::default();
+        let moves = host.page_moves().zip(self.moves_before);
         self.host_moves = moves.map(|(now, before)| now.since(&before));
-        self.damon_migrates = Host::default().damon_migrates();
+        self.damon_migrates = host.damon_migrates();
     }
 
     /// Pages of 4 KiB that were moved here, with those of whole processes.

@@ -135,14 +135,12 @@ impl Prediction {
         if there.len() < 2 {
             return Vec::new();
         }
-        let bytes = |of: &dyn Fn(&ControllerUse) -> bool| -> f64 {
-            self.controllers.iter().filter(|c| of(c)).map(|c| c.bytes).sum()
+        let all: f64 = self.controllers.iter().map(|c| c.bytes).sum();
+        let bytes = |kind: MemoryKind| -> f64 {
+            let of_kind = |c: &&ControllerUse| machine.nodes[c.node.index()].kind == Some(kind);
+            self.controllers.iter().filter(of_kind).map(|c| c.bytes).sum()
         };
-        let all = bytes(&|_| true);
-        let share = |kind: MemoryKind| match all {
-            0.0 => 0.0,
-            all => bytes(&|c| machine.nodes[c.node.index()].kind == Some(kind)) / all,
-        };
+        let share = |kind| if all > 0.0 { bytes(kind) / all } else { 0.0 };
         there.into_iter().map(|kind| (kind, share(kind))).collect()
     }
 }
