@@ -21,3 +21,14 @@ within() {
     done
 }
 says() { grep -q "$1" "$2" 2>/dev/null; }
+# huge_pages NODE COUNT: the size of a node's pool of 2 MiB pages. Where the node's memory lies in smaller pieces, the kernel
+# makes fewer of them and says nothing: the page cache is given back, pieces are moved together, and it is asked again.
+huge_pages() { within 10 pool_of "$@"; }
+pool_of() {
+    pool=/sys/devices/system/node/node$1/hugepages/hugepages-2048kB/nr_hugepages
+    echo "$2" >"$pool"
+    [ "$(cat "$pool")" = "$2" ] && return
+    echo 3 >/proc/sys/vm/drop_caches
+    echo 1 >/proc/sys/vm/compact_memory
+    return 1
+}
