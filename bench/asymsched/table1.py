@@ -5,11 +5,12 @@ Of Table 1, row 0-1 is given: predicted times are scaled to its 148 s and latenc
 import csv
 from statistics import correlation, median
 
+import wirings
 from judge import Check, cores
 from judge.check import Range, Test
 from judge.verdict import DEAD, RIVAL, spread
 from programs import CLUSTERING, REPEATS, THREADS
-from recordings import ROOT
+from recordings import FOLDER, ROOT, cores_of
 from row import Row
 from topology import NODES, hops, route
 
@@ -39,8 +40,16 @@ def pairs(found):
             for one in found["choice"]["policies"][0]["every"]}
 
 
-def two_nodes(recordings, repeat, *options):
-    return pairs(recordings.simulate(CLUSTERING, 2 * THREADS, repeat, *options))
+class Pairs(dict):
+    """What `pairs` says, and of which machine."""
+
+    def __init__(self, of_pairs, machine):
+        super().__init__(of_pairs)
+        self.machine = machine
+
+
+def two_nodes(recordings, repeat, *options, machine="machine-a"):
+    return Pairs(pairs(recordings.simulate(CLUSTERING, 2 * THREADS, repeat, *options, machine=machine)), machine)
 
 
 def predicted(data):
@@ -78,8 +87,8 @@ def spearman(a, b):
 
 def s2(data):
     times = [seconds for seconds, _ in data.values()]
-    return {"with bandwidth": spearman(times, [route(*pair)["bandwidth_MBps"] for pair in data]),
-            "with hops": spearman(times, [hops(*pair) for pair in data])}
+    return {"with bandwidth": spearman(times, [route(*pair, data.machine)["bandwidth_MBps"] for pair in data]),
+            "with hops": spearman(times, [hops(*pair, data.machine) for pair in data])}
 
 
 def as_fast(times):
@@ -101,7 +110,7 @@ def s3_words(f):
 def by_hops(data):
     """Times and latencies that go by hops alone: 1.05 times those of one hop for two."""
     base = data[0, 1]
-    return {pair: tuple(x * (1 + 0.05 * (hops(*pair) - 1)) for x in base) for pair in data}
+    return Pairs({pair: tuple(x * (1 + 0.05 * (hops(*pair) - 1)) for x in base) for pair in data}, data.machine)
 
 
 def printed():
@@ -126,20 +135,15 @@ S3 = Check("S3", s3, lambda f: f[OURS] == f["the paper has"] and f["others"] == 
            part=IN_PART, words=s3_words)
 
 
-def four_machines(recordings, repeat, *options, machines=MACHINES, position=1):
-    """Best to worst pair of each machine, per cent; `position` in the plausible core factors."""
+def four_machines(recordings, repeat, *options, machines=MACHINES, place="by the table"):
+    """Best to worst pair of each machine, per cent; at one of `PLACES` in the plausible core factors."""
     found = {}
     for name, (machine, cpus) in machines.items():
-        factor = cores.plausible(pathlib_name(machine))
         given = ["--cpus", cpus] if cpus else []
-        factors = ["--core-factor", factor[min(position, len(factor) - 1)]]
+        factors = ["--core-factor", PLACES[place](cores_of(machine))]
         choice = recordings.simulate(CLUSTERING, 2 * THREADS, repeat, *given, *factors, *options, machine=machine)["choice"]["policies"][0]
         found[name] = 100 * (choice["worst"]["seconds"] / choice["best"]["seconds"] - 1)
     return found
-
-
-def pathlib_name(machine):
-    return machine.rsplit("/", 1)[-1].removesuffix(".toml")
 
 
 S13 = Check("S13", lambda data: data,
@@ -148,8 +152,11 @@ S13 = Check("S13", lambda data: data,
 
 
 BANDWIDTHS = (0.667, 1, 1.5)
+LATENCIES = (0.4, 1, 2.4)
+LATENCIES_SOURCE = "docs/model.md: 0.4 to 2.4 times what remote memory takes longer than local in the machine's file"
 MISSES, MIDDLE = (2, 5, 12), 5  # docs/model.md: the middle one is typical
-PLACES = {"least": 0, "by the table": 1, "most": 2}  # in a machine's plausible core factors
+# Of a machine's plausible core factors, of which there are two where the table has the recording host's own speed.
+PLACES = {"least": lambda m: cores.plausible(m)[0], "by the table": cores.factor, "most": lambda m: cores.plausible(m)[-1]}
 
 
 def ranges(data, factors):
@@ -157,6 +164,8 @@ def ranges(data, factors):
     return [Range("core factor", cores.SOURCE, {name: data(*asked) for name, asked in factors.items()}),
             Range("assumed bandwidths, times", "docs/model.md: 2/3 to 3/2 of the bandwidths that the machine's file marks as assumed",
                   {str(f): data("--bandwidth-factor", f) for f in BANDWIDTHS}),
+            Range("assumed latencies, times", LATENCIES_SOURCE,
+                  {str(f): data("--latency-factor", f) for f in LATENCIES}),
             Range("misses in flight", "docs/model.md: 2 to 12", {str(n): data("--misses-in-flight", n) for n in MISSES})]
 
 
@@ -183,28 +192,37 @@ def judged(recordings):
     two = [two_nodes(recordings, r) for r in range(REPEATS)]
     plausible = cores.plausible("machine-a")
     factors = {str(f): ("--core-factor", f) for f in plausible}
-    defaults = (cores.factor("machine-a"), MIDDLE, "by the table")
+    defaults = {"--core-factor": cores.factor("machine-a"), "--misses-in-flight": MIDDLE, "--bandwidth-factor": 1, "--latency-factor": 1,
+                "place": "by the table"}
 
     def of_two(option, value):
-        return two if value in defaults else [two_nodes(recordings, r, option, value) for r in range(REPEATS)]
+        return two if value == defaults[option] else [two_nodes(recordings, r, option, value) for r in range(REPEATS)]
     open_two = ranges(of_two, factors)
     four = [four_machines(recordings, r) for r in range(REPEATS)]
 
     def of_four(option, value):
-        if value in defaults:
+        if value == defaults[option]:
             return four
-        given = {"position": PLACES[value]} if option == "position" else {}
+        given = {"place": value} if option == "place" else {}
         options = () if given else (option, value)
         return [four_machines(recordings, r, *options, **given) for r in range(REPEATS)]
-    open_four = ranges(of_four, {word: ("position", word) for word in PLACES})
-    as_the_host = Test("with cores as fast as the recording host's", open_two[0].data[str(plausible[0])])
+    open_four = ranges(of_four, {word: ("place", word) for word in PLACES})
+    wired = wirings.sample(ROOT / "machines/machine-a.toml", FOLDER, recordings.size)
+
+    def of_wirings(default, at):
+        others = {number: [at(r, file) for r in range(REPEATS)] for number, file in wired.items()}
+        return Range("wiring", wirings.SOURCE, {"machine-a's": default, **others})
+    # Each pair of Table 1's rows has one route in all wirings, so that S1 and S3 are the same on them.
+    open_pairs = [*open_two, of_wirings(two, lambda r, file: two_nodes(recordings, r, machine=file))]
+    open_four.append(of_wirings(four, lambda r, file: four_machines(recordings, r, machines={**MACHINES, "A": (str(file), None)})))
+    as_the_host = Test("with cores as fast as the recording host's", open_two[0].data[str(plausible[0])], plausible=True)
     program = "kmedian stands for streamcluster, its chunk as large as Parsec's native one; 5 chunks there, 1 or 2 here."
     cut = ("Bandwidths of B, C and D are not in the paper: machine A's widths are taken. C and D are described from section 3: four nodes "
            "of six and of four cores, C's all linked by links of which two are slower, D's all but one pair. 16 threads share the 12 CPUs "
            "of two nodes of B and C and the 8 of D's.")
     return [Row(S1, two, open_two, f"{program} The second node of a row is inferred.", tests=(as_the_host,)),
-            Row(S2, two, open_two, f"{program} All {len(NODES) * (len(NODES) - 1)} ordered pairs; bandwidths beyond Table 1's are assumed.",
-                by_hops_alone(two)),
+            Row(S2, two, open_pairs, f"{program} All {len(NODES) * (len(NODES) - 1)} ordered pairs; bandwidths beyond Table 1's are "
+                "assumed.", by_hops_alone(two)),
             Row(S3, two, open_two, program, slow_pairs(two), (as_the_host,)),
             Row(S13, four, open_four, f"{program} {cut}",
-                tests=(Test("with cores as fast as the recording host's", open_four[0].data["least"]),))], two[0]
+                tests=(Test("with cores as fast as the recording host's", open_four[0].data["least"], plausible=True),))], two[0]

@@ -46,7 +46,8 @@ class Check:
     `unit` is of all figures, `units` by name of those that have another one. `words(figures)` makes a sentence of the figures, each a
     `Figure` by name, where their names and values alone would not be understood.
 
-    `closed`: why the paper leaves nothing open that the row depends on; else it has ranges. `part`: what of the criterion
+    `closed`: why the paper leaves nothing open that the row depends on; `not_run`: what is open and was not run over its range;
+    else it has ranges. `cannot_hold`: why the row fails by definition at the reading that it is judged by. `part`: what of the criterion
     cannot be judged. Such a row can fail, but not hold: the best that is said of it is that it is undecided."""
 
     id: str
@@ -61,6 +62,8 @@ class Check:
     lacks: dict = field(default_factory=dict)
     remark: str = ""
     closed: str = ""
+    not_run: str = ""
+    cannot_hold: str = ""
     part: str = ""
     others: dict = field(default_factory=dict)
 
@@ -86,19 +89,21 @@ class Range:
 class Test:
     """A run that takes away what a reason names: what was changed, and the row's data then, of one repeat or more. `shown`: the
     figures that the verdict names, where not all of the row's. `instead`: it judges something else than the row does, as another
-    program, or a figure less what was measured apart; it is shown, and no reason is known by it."""
+    program, or a figure less what was measured apart; `plausible`: what was changed is a value of one of the row's ranges, which
+    may be true without taking anything away. Either is shown, and no reason is known by it."""
 
     what: str
     data: list
     shown: tuple = ()
     instead: bool = False
+    plausible: bool = False
 
 
 def judge(check, repeats, *, size, basis, ranges=(), differs="", reason="", tests=()):
     """The verdict on a row from the data of its repeats, one entry each. `reason`, of a row that does not hold, is what was looked at;
     whether that is the reason say `tests`, and where it would hold the ranges."""
     assert check.id in CRITERIA, check.id
-    assert ranges or check.closed, f"{check.id} has no range, and does not say why"
+    assert ranges or check.closed or check.not_run, f"{check.id} has no range, and does not say why"
     each = [check.figures(data) for data in repeats]
     held = sum(bool(check.holds(figures)) for figures in each)
     stand_ins = [StandIn(name, in_the_middle(check, [check.figures(replace(data)) for data in repeats]), kind)
@@ -110,31 +115,32 @@ def judge(check, repeats, *, size, basis, ranges=(), differs="", reason="", test
         id=check.id, verdict=verdict, size=size, basis=basis, unit=check.unit, units=check.units, figures=spread(each),
         words=in_words(check, spread(each)), repeats=len(each),
         each=each, held=held, stand_ins=stand_ins, lacks=check.lacks, remark=check.remark, ranges=ranges, closed=check.closed,
+        not_run=check.not_run,
         part=check.part, tests=tested, differs=differs, commit=commit(), host_ghz=cores.host_ghz(),
-        reason=IN_PART if verdict == FLIPS and often(held, len(each)) else said(verdict, reason, ranges, tested, check.part))
+        reason=IN_PART if verdict == FLIPS and often(held, len(each)) else said(verdict, reason, ranges, tested, check))
 
 
 # Of a row that is undecided only because a part of its criterion cannot be judged.
 IN_PART = "What is judged of the criterion holds."
 
 
-def said(verdict, looked_at, ranges, tested=(), part=""):
+def said(verdict, looked_at, ranges, tested, check):
     """Why a row does not hold. Known is only what a test took away so that the row held; the rest is what was looked at."""
     if verdict not in (FAILS, FLIPS):
         return ""
     values = [f"{r.name} {value}" for r in ranges for value, held in r.held.items() if held]
     tried = ", ".join(r.name for r in ranges)
-    over = ""
+    over, it = "", "what is judged of it" if check.part else "it"
     if values:
-        over = f"By the ranges {'what is judged of it' if part else 'it'} holds at {', '.join(values)}."
+        over = f"By the ranges {it} holds at {', '.join(values)}."
     elif tried:
-        over = f"At no value of the ranges ({tried}) does {'what is judged of it' if part else 'it'} hold."
-    return " ".join(filter(None, (known(tested), looked_at, *(one.sentence() for one in tested), over)))
+        over = f"At no value of the ranges ({tried}) does {it} hold."
+    return " ".join(filter(None, (check.cannot_hold or known(tested), looked_at, *(one.sentence() for one in tested), over)))
 
 
 def known(tested):
     """Nothing to say where a reason is known: the row held without it, in as many recordings as rule 1 asks for."""
-    held = [one.repeats for one in tested if one.holds and not one.instead]
+    held = [one.repeats for one in tested if one.holds and not one.instead and not one.plausible]
     if held and max(held) >= RECORDINGS:
         return ""
     return "Not known: the row holds in a test, but of too few recordings." if held else "Not known."
@@ -162,7 +168,7 @@ def outcome(check, test):
     found = spread(each)
     names = [name for name in found if not test.shown or name in test.shown]
     return Tested(test.what, {name: found[name] for name in names}, holds(check, each), len(each), check.unit,
-                  bool(check.part), test.instead, check.units, "" if test.shown else in_words(check, found))
+                  bool(check.part), test.instead, check.units, "" if test.shown else in_words(check, found), test.plausible)
 
 
 def in_words(check, figures):

@@ -33,9 +33,10 @@ How a row is judged:
   `kmedian` then fit into the model's caches ([sizes](reproduce-diener.md)).
 - **Range**: what a paper leaves open (and what our model assumes) is run over its plausible range. The column has the share of
   the values for which the finding holds, as a verdict does: for the median and for four of five repeats. Where nothing is left open,
-  [the last table](#what-the-papers-leave-open) says why.
+  or what is open was not run, [the last table](#what-the-papers-leave-open) says why.
 - **Reasons** are of rows that do not hold. "Tested" is a run that takes away what it names; it says what became of the row's figures.
-  A reason is known where the row holds then, in five recordings. Else it is "not known", and what follows is what was looked at.
+  A reason is known where the row holds then, in five recordings. A value of the row's own ranges makes none known: it is plausible as
+  it is, and the range says what it turns. Else it is "not known", and what follows is what was looked at.
 - **[Inputs](#inputs)** that were read from a paper and read back stand apart. They are no findings and count for nothing.
 - Times are predictions of [the model](model.md), shares of accesses are exact counts of recordings or of [the laboratory](lab.md);
   each row says which.
@@ -70,7 +71,7 @@ def summary_line(size):
 
 def ranges(one):
     if not one.ranges:
-        return "nothing is left open" if one.closed else "–"
+        return "nothing is left open" if one.closed else "not run" if one.not_run else "–"
     # Each range has the row's own setting among its values: it counts once, and not for each quantity.
     held = [h for r in one.ranges for h in r.held.values()]
     again = len(one.ranges) - 1
@@ -137,8 +138,10 @@ def ranges_table(verdicts):
         for r in one.ranges:
             by_values = found.setdefault((r.name, r.source, r.repeats or "–"), {})
             by_values.setdefault(", ".join(r.held), []).append((i, r.held))
-        if one.closed and not one.ranges:
-            found.setdefault(("nothing", one.closed, "–"), {}).setdefault("–", []).append((i, None))
+        if not one.ranges:
+            for open_, why in (("nothing", one.closed), ("not run", one.not_run)):
+                if why:
+                    found.setdefault((open_, why, "–"), {}).setdefault("–", []).append((i, None))
     rows = []
     for (name, source, count), by_values in found.items():
         alike = len(by_values) == 1

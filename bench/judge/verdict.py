@@ -61,12 +61,17 @@ class Tested:
     instead: bool = False  # something else was judged than the row does, so no reason is known by it
     units: dict = field(default_factory=dict)
     words: str = ""
+    plausible: bool = False  # a value of one of the row's ranges, so no reason is known by it
 
     def sentence(self):
         runs = "one recording" if self.repeats == 1 else f"{self.repeats} recordings"
         row = "What is judged of the row" if self.part else "The row"
         then = f"{row} {'holds' if self.holds else 'does not hold'} then"
-        but = ", but this judges something else than the row does, and so is no reason" if self.instead else ""
+        but = ""
+        if self.instead:
+            but = ", but this judges something else than the row does, and so is no reason"
+        elif self.plausible:
+            but = ", but this is a value of the row's ranges, and so is no reason"
         return f"Tested {self.what} ({runs}): {told(self)}. {then}{but}."
 
 
@@ -88,6 +93,7 @@ class Verdict:
     remark: str = ""  # on stand-ins that pass by definition
     ranges: list = field(default_factory=list)
     closed: str = ""  # of a row without ranges: why nothing is left open
+    not_run: str = ""  # of a row without ranges: what is left open and was not run
     part: str = ""  # what of the criterion cannot be judged
     tests: list = field(default_factory=list)  # of the reason
     differs: str = ""  # sizes, decomposition, slices: where ours are not the paper's

@@ -49,9 +49,14 @@ def places_nothing(policy):
     return {f"Parallel-Init, which places nothing, in {policy}'s place": in_place(policy, "Parallel-Init")}
 
 
+SAME_BY_ROWS = ("It cannot hold by rows, the reading that it is judged by: bind_block then puts each page where Parallel-Init's threads "
+                "touch it first, and is not faster than that.")
+
+
 def winner(row, program, machine, policy, rival):
     return Check(row, leads(program, machine, policy, others(policy)), first, places_nothing(policy),
-                 {f"{rival} in {policy}'s place": in_place(policy, rival)}, unit=" %")
+                 {f"{rival} in {policy}'s place": in_place(policy, rival)}, unit=" %",
+                 cannot_hold=SAME_BY_ROWS if policy == "bind_block" else "")
 
 
 # ---- I3: bind_all and bind_block are last as well. ----

@@ -126,6 +126,9 @@ impl Undecided {
                     simulation.calibration.measured_cost,
                 )),
             ),
+            _ if self.by.iter().all(|v| v.is_known_by_measuring_the_machine()) => {
+                (None, Some(measure_it(context, report_options)))
+            }
             _ if self.by_matching => (
                 None,
                 Some("change one of the loops as below, and time the program before and after".to_owned()),
@@ -187,14 +190,32 @@ fn time_it(context: &Context<'_>, report_options: &ReportOptions, timed: bool) -
             "record a longer run (more iterations, a larger input), which narrows that interval: {record}"
         );
     }
-    let mut report = ["nodewise", "report"].map(str::to_owned).to_vec();
-    report.extend(Some(&report_options.profile).filter(|p| !p.is_empty()).cloned());
-    report.extend(options(context, report_options));
     format!(
         "record it with its plain build, which is then timed: {}; or measure the CPU time of a plain run with as many \
          threads, without waiting (OMP_WAIT_POLICY=passive), and add it: {} --plain-cpu 1.5s",
         record,
-        shell_line(&report)
+        shell_line(&report_command(context, report_options))
+    )
+}
+
+/// The command that reports what is reported here.
+fn report_command(context: &Context<'_>, report_options: &ReportOptions) -> Vec<String> {
+    let mut report = ["nodewise", "report"].map(str::to_owned).to_vec();
+    report.extend(Some(&report_options.profile).filter(|p| !p.is_empty()).cloned());
+    report.extend(options(context, report_options));
+    report
+}
+
+/// How to replace what the machine's file assumes by what is measured.
+fn measure_it(context: &Context<'_>, report_options: &ReportOptions) -> String {
+    const MEASURED: &str = "measured.toml";
+    let measured = ReportOptions {
+        machine: MEASURED.to_owned(),
+        ..report_options.clone()
+    };
+    format!(
+        "measure it, on the machine itself: nodewise topo --measure -o {MEASURED}; then: {}",
+        shell_line(&report_command(context, &measured))
     )
 }
 
@@ -282,6 +303,11 @@ fn because(varied: Varied, simulation: &Simulation) -> String {
             "bandwidths of {} that no source states ({} what its file assumes)",
             simulation.machine,
             between(parameters.assumed_bandwidth, " times")
+        ),
+        Varied::Latency => format!(
+            "how much longer remote memory of {} takes than local, which no source states ({} what its file assumes)",
+            simulation.machine,
+            between(parameters.assumed_latency, " times")
         ),
         Varied::Cores => format!(
             "how long its cores compute ({}; `--core-factor F`, if you know)",

@@ -28,7 +28,7 @@ use nodewise_placement::policies::Filling;
 use nodewise_placement::{is_mirror, not_a_placement};
 use nodewise_simulation::{
     Changing, Parameters, Range, Simulation, Traffic, simulate_moving, with_assumed_bandwidth,
-    with_latency_ratio,
+    with_assumed_latency, with_latency_ratio,
 };
 use std::path::PathBuf;
 
@@ -51,6 +51,8 @@ pub struct Question {
     pub latency_ratio: Option<f64>,
     /// Factor on the machine's assumed bandwidths; `None` for the model's range.
     pub bandwidth_factor: Option<f64>,
+    /// Factor on what the machine's assumed latencies of remote memory have more than the local one; `None` for the model's range.
+    pub latency_factor: Option<f64>,
     /// Which of the recorded accesses reach memory.
     pub traffic: Traffic,
     /// The accesses that policies which move pages count.
@@ -176,6 +178,9 @@ impl Question {
         if let Some(factor) = self.bandwidth_factor {
             *machine = with_assumed_bandwidth(machine, factor);
         }
+        if let Some(factor) = self.latency_factor {
+            *machine = with_assumed_latency(machine, factor);
+        }
         if let Some(ratio) = self.latency_ratio {
             *machine = with_latency_ratio(machine, ratio);
         }
@@ -228,6 +233,10 @@ impl Question {
             assumed_bandwidth: self
                 .bandwidth_factor
                 .map_or(all.assumed_bandwidth, |_| Range::exactly(1.0)),
+            assumed_latency: self
+                .latency_factor
+                .or(self.latency_ratio)
+                .map_or(all.assumed_latency, |_| Range::exactly(1.0)),
             ..all
         }
     }

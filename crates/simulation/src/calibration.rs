@@ -249,6 +249,7 @@ mod tests {
             parallelism: 5.0,
             miss: 1.0,
             bandwidth: 1.0,
+            latency: 1.0,
             concurrency: 1.0,
             core_factor: 1.0,
             queue_ns: 25.0,

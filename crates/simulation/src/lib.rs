@@ -18,6 +18,7 @@
 #![forbid(unsafe_code)]
 
 mod assumed_bandwidth;
+mod assumed_latency;
 mod at_once;
 mod calibration;
 mod choice;
@@ -46,6 +47,7 @@ mod tally;
 mod traffic;
 
 pub use assumed_bandwidth::with_assumed_bandwidth;
+pub use assumed_latency::with_assumed_latency;
 pub use at_once::{AfterEnd, Program, ProgramPrediction, at_once};
 pub use calibration::{Basis, Calibration};
 pub use choice::{Choice, Spread};

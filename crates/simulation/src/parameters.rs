@@ -96,6 +96,11 @@ pub struct Parameters {
     /// Factor on the bandwidths that the machine's file marks as assumed. Published measurements of one kind of memory
     /// or link are 50 to 90 % of the nominal bandwidth; the files assume 60 to 80 %.
     pub assumed_bandwidth: Range,
+    /// Factor on what other nodes' memory takes longer than a node's own, where the machine's file marks its latencies as assumed
+    /// (or the kernel's distances stand for them). What is measured is 0.4 (Grace Hopper, Genoa) to 0.9 times (Sapphire Rapids)
+    /// what the published distance table says, and 0.8 (Nehalem) to 2.4 times (Xeon 6980P, SNC3) what "twice the local
+    /// latency" would be; `machines/*.toml` have the sources.
+    pub assumed_latency: Range,
 }
 
 /// Compute time on another machine's cores over that on the recording host's, where nothing is known. By clocks and
@@ -121,6 +126,7 @@ impl Default for Parameters {
             host_latency_ns: 95.0,
             core_factor: Range::exactly(1.0),
             assumed_bandwidth: Range::new(2.0 / 3.0, 1.0, 1.5),
+            assumed_latency: Range::new(0.4, 1.0, 2.4),
         }
     }
 }
@@ -142,6 +148,8 @@ pub enum Varied {
     Compute,
     /// Bandwidths that no source states: [`Parameters::assumed_bandwidth`].
     Bandwidth,
+    /// Distances of memory that no source states: [`Parameters::assumed_latency`].
+    Latency,
     /// How many threads outside OpenMP run at a time: as many as while recording, or all. Varied where other processes
     /// may have kept the recorded ones waiting.
     Concurrency,
@@ -161,6 +169,7 @@ impl Varied {
             Self::RecordingCost => "recording_cost",
             Self::Compute => "assumed_ns",
             Self::Bandwidth => "assumed_bandwidth",
+            Self::Latency => "assumed_latency",
             Self::Concurrency => "concurrency",
             Self::Cores => "core_factor",
         }
@@ -170,6 +179,12 @@ impl Varied {
     #[must_use]
     pub fn is_known_by_a_plain_run(self) -> bool {
         matches!(self, Self::RecordingCost | Self::Compute)
+    }
+
+    /// Whether `nodewise topo --measure` on the machine would replace the range by measured values.
+    #[must_use]
+    pub fn is_known_by_measuring_the_machine(self) -> bool {
+        matches!(self, Self::Bandwidth | Self::Latency)
     }
 }
 
@@ -190,6 +205,8 @@ pub struct Scenario {
     pub assumed_ns: f64,
     /// Factor on the machine's assumed bandwidths.
     pub bandwidth: f64,
+    /// Factor on what remote memory takes longer than local, where the machine's latencies are assumed.
+    pub latency: f64,
     /// Factor on the number of threads outside OpenMP that were seen to run at a time: 1, or infinity where all may.
     pub concurrency: f64,
     /// Compute time on the machine's cores over that on the recording host's.
@@ -208,6 +225,7 @@ impl Scenario {
             Varied::RecordingCost => Some(self.recording_cost),
             Varied::Compute => Some(self.assumed_ns),
             Varied::Bandwidth => Some(self.bandwidth),
+            Varied::Latency => Some(self.latency),
             Varied::Concurrency => Some(self.concurrency),
             Varied::Cores => Some(self.core_factor),
         }
@@ -230,6 +248,8 @@ pub(crate) struct Unknown {
     pub is_timed: bool,
     /// Whether bandwidths of the machine are assumed.
     pub bandwidth: bool,
+    /// Whether latencies of the machine are assumed.
+    pub latency: bool,
     /// Whether more threads may run at a time than were seen to.
     pub concurrency: bool,
 }
@@ -244,7 +264,8 @@ impl Parameters {
             queue_ns: self.queue_ns.typical,
             recording_cost: recording_cost.typical,
             assumed_ns: self.assumed_ns.typical,
-            bandwidth: 1.0,
+            bandwidth: self.assumed_bandwidth.typical,
+            latency: self.assumed_latency.typical,
             concurrency: 1.0,
             core_factor: self.core_factor.typical,
         }
@@ -294,6 +315,12 @@ impl Parameters {
             let range = self.assumed_bandwidth;
             all.push(quantity(Varied::Bandwidth, range.max, range.min, |s, v| {
                 s.bandwidth = v;
+            }));
+        }
+        if unknown.latency {
+            let range = self.assumed_latency;
+            all.push(quantity(Varied::Latency, range.min, range.max, |s, v| {
+                s.latency = v;
             }));
         }
         if unknown.concurrency {

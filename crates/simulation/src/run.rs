@@ -1,6 +1,7 @@
 //! The simulation itself: sums over phases for each policy and scenario.
 
 use crate::assumed_bandwidth::{has_assumed_bandwidth, with_assumed_bandwidth};
+use crate::assumed_latency::{has_assumed_latency, with_assumed_latency};
 use crate::calibration::{Basis, Calibration};
 use crate::concurrency;
 use crate::copying::{Copied, CopyingPolicy};
@@ -24,22 +25,20 @@ use nodewise_profile::{ObjectId, Profile, SliceId};
 use rayon::prelude::*;
 use std::sync::Arc;
 
-/// What limits the program, of a scenario: factors on assumed bandwidths, and on the threads that run at a time.
+/// What limits the program, of a scenario: factors on assumed bandwidths and latencies, and on the threads that run at
+/// a time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Limits {
     bandwidth: f64,
+    latency: f64,
     concurrency: f64,
 }
 
 impl Limits {
-    const TYPICAL: Self = Self {
-        bandwidth: 1.0,
-        concurrency: 1.0,
-    };
-
     fn of(scenario: &Scenario) -> Self {
         Self {
             bandwidth: scenario.bandwidth,
+            latency: scenario.latency,
             concurrency: scenario.concurrency,
         }
     }
@@ -99,6 +98,7 @@ impl<'a> SimulationRun<'a> {
             recording_cost: calibration.recording_cost,
             is_timed: timed,
             bandwidth: has_assumed_bandwidth(machine),
+            latency: has_assumed_latency(machine),
             concurrency: concurrency::is_unknown(context.profile),
         };
         let mut scenarios = parameters.scenarios(&unknown);
@@ -110,8 +110,10 @@ impl<'a> SimulationRun<'a> {
             .map(|c| CopyingPolicy::new(context, &mappings[0], c));
         let copying: Vec<CopyingPolicy> = copying.collect();
         let policies = mappings.len() + tracks.len() + copying.len();
-        let resources_at = |factor: f64| -> Vec<Arc<Resources>> {
-            let scaled = |machine| with_assumed_bandwidth(machine, factor);
+        let resources_at = |limits: Limits| -> Vec<Arc<Resources>> {
+            let scaled = |machine| {
+                with_assumed_latency(&with_assumed_bandwidth(machine, limits.bandwidth), limits.latency)
+            };
             match on {
                 None => {
                     let all = Arc::new(Resources::new(&scaled(context.machine)));
@@ -126,17 +128,18 @@ impl<'a> SimulationRun<'a> {
                 }
             }
         };
-        let resources = resources_at(1.0);
+        let typical = Limits::of(&scenarios[0]);
+        let resources = resources_at(typical);
         let mut limits: Vec<Limits> = Vec::new();
         for scenario in &scenarios {
             let of = Limits::of(scenario);
-            if of != Limits::TYPICAL && !limits.contains(&of) {
+            if of != typical && !limits.contains(&of) {
                 limits.push(of);
             }
         }
         let scaled = limits
             .into_iter()
-            .map(|limits| (limits, resources_at(limits.bandwidth)))
+            .map(|limits| (limits, resources_at(limits)))
             .collect();
         let sums = Sums::new(scenarios.len(), &resources[0]);
         let mappable = match tracks.is_empty() && copying.is_empty() {

@@ -151,12 +151,72 @@ fn no_quantity_of_the_hardware_turns_a_verdict_that_does_not_say_so() {
     assert!(doubted > 0 && left > 0, "{doubted} doubted, {left} left alone");
 }
 
+/// Nor does it turn with how far remote memory is, where no source says it; the machine is to be measured then.
+#[test]
+fn no_assumed_distance_turns_a_verdict_that_does_not_say_so() {
+    let known = Parameters {
+        parallelism: Range::exactly(5.0),
+        miss: Range::exactly(0.8),
+        queue_ns: Range::exactly(25.0),
+        assumed_bandwidth: Range::exactly(1.0),
+        plain_cpu_ns: Some(64e6 * f64::from(THREADS) / 2.0),
+        ..Parameters::default()
+    };
+    let (mut left, mut to_measure) = (0, 0);
+    for lines in (0..40).map(|i| (64.0 * 1.2_f64.powi(i)) as u64) {
+        let program = timed(program(|_| 0, owner, lines, 512_000));
+        let found = verdict(&program, &known);
+        let turns_on_it = found
+            .sentence
+            .contains("depends on how much longer remote memory of opteron-6386");
+        if found.outcome == VerdictKind::Undecided && turns_on_it {
+            let then = found.then.unwrap_or_default();
+            assert!(
+                then.contains("nodewise topo --measure -o measured.toml"),
+                "{then}"
+            );
+            assert!(then.contains("--machine measured.toml"), "{then}");
+            to_measure += 1;
+        }
+        if matches!(
+            found.outcome,
+            VerdictKind::LeaveAlone | VerdictKind::NotMemoryBound
+        ) {
+            left += 1;
+            for distance in through(known.assumed_latency) {
+                let measured = Parameters {
+                    assumed_latency: Range::exactly(distance),
+                    ..known.clone()
+                };
+                let other = verdict(&program, &measured);
+                assert!(
+                    !other.outcome.is_to_act(),
+                    "{}\n{}",
+                    found.sentence,
+                    other.sentence
+                );
+            }
+        }
+        let stated = advice_with("nehalem-2s", &program, &known).verdict; // its paper states them
+        assert!(
+            !stated.sentence.contains("remote memory of"),
+            "{}",
+            stated.sentence
+        );
+    }
+    assert!(
+        left > 0 && to_measure > 0,
+        "{left} left alone, {to_measure} to be measured"
+    );
+}
+
 /// What is left alone although it would gain where all ranges are at an end at once says so.
 #[test]
 fn all_quantities_together_turn_no_verdict_that_does_not_say_so() {
     let default = Parameters {
         recording_cost: Some(Range::exactly(2.0)),
         assumed_bandwidth: Range::exactly(1.0),
+        assumed_latency: Range::exactly(1.0),
         ..Parameters::default()
     };
     let (mut said, mut silent) = (0, 0);
@@ -197,11 +257,12 @@ fn an_unknown_cost_and_another_quantity_turn_no_verdict_together() {
         core_factor: UNKNOWN_CORES,
         ..Parameters::default()
     };
-    let others: [(Range, Set); 5] = [
+    let others: [(Range, Set); 6] = [
         (default.parallelism, |p, v| p.parallelism = v),
         (default.miss, |p, v| p.miss = v),
         (default.queue_ns, |p, v| p.queue_ns = v),
         (default.assumed_bandwidth, |p, v| p.assumed_bandwidth = v),
+        (default.assumed_latency, |p, v| p.assumed_latency = v),
         (default.core_factor, |p, v| p.core_factor = v),
     ];
     let (mut left, mut by_both) = (0, 0);
@@ -299,6 +360,7 @@ fn an_unknown_cost_and_all_other_quantities_make_no_recommendation_a_loss() {
                 queue_ns: Range::exactly(weighs(default.queue_ns)),
                 recording_cost: Some(Range::exactly(weighs(Range::new(1.0, 2.0, 8.0)))),
                 assumed_bandwidth: Range::exactly(computes(default.assumed_bandwidth)),
+                assumed_latency: Range::exactly(weighs(default.assumed_latency)),
                 core_factor: Range::exactly(computes(default.core_factor)),
                 ..Parameters::default()
             };

@@ -60,6 +60,10 @@ pub struct Arguments {
     /// varied from 2/3 to 3/2]
     #[arg(long, value_name = "F", value_parser = positive)]
     bandwidth_factor: Option<f64>,
+    /// Multiply what remote memory takes longer than local by F, where no source states the machine's latencies (its
+    /// file marks them as assumed) [default: 1, varied from 0.4 to 2.4]
+    #[arg(long, value_name = "F", value_parser = positive, conflicts_with = "latency_ratio")]
+    latency_factor: Option<f64>,
     /// Assume that a CPU has this many misses in flight on average [default: 5, varied from 2 to 12]
     #[arg(long, value_name = "N", value_parser = positive)]
     misses_in_flight: Option<f64>,
@@ -271,6 +275,7 @@ impl Arguments {
             },
             latency_ratio: self.latency_ratio,
             bandwidth_factor: self.bandwidth_factor,
+            latency_factor: self.latency_factor,
             traffic: self.traffic,
             counted: self.counted,
             misses_in_flight: self.misses_in_flight,

@@ -190,6 +190,16 @@ fn notes(machine: &Machine, simulation: &Simulation) -> String {
             range.min, range.max
         );
     }
+    let latency = simulation.scenarios.iter().any(|s| s.varied == Varied::Latency);
+    if latency {
+        let range = p.assumed_latency;
+        let _ = writeln!(
+            out,
+            "Varied likewise: what remote memory takes longer than local, of which the machine's file has no source, between {:.1} and \
+             {:.1} times that.",
+            range.min, range.max
+        );
+    }
     if simulation
         .scenarios
         .iter()
