@@ -192,7 +192,8 @@ was not tuned on the points; how they are predicted was changed twice after a fi
 
 {table}
 {inside} of {points} measured values lie in the predicted range; the faster placement is named in {named} of {clear} where both differ.
-Calibrated on one point means: on each project's first, which then does not count.
+Each program was recorded once, and computes as fast as on the host that recorded it: on another host other points lie in their range
+(CHANGELOG says by how many it changed). Calibrated on one point means: on each project's first, which then does not count.
 """
 TRIALS = """
 Why errors are what they are is not known but for what a run without it shows. Tried, each on the points that it is said of:
