@@ -3,10 +3,12 @@
 use crate::exit::OwnFailure;
 use crate::output;
 use nodewise_enforce::{EnforceError, Plan};
+use nodewise_linux::process::own_user;
 use nodewise_linux::{companion, lock};
 use std::ffi::OsStr;
 use std::fs::{DirEntry, File};
 use std::io::{self, ErrorKind};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -15,9 +17,10 @@ pub fn check_objects(file: Option<&PathBuf>) -> anyhow::Result<()> {
     output::check_named("--objects", file, "each process of the program appends its own")
 }
 
-/// Creates the file for the objects, empty; the processes append to it.
+/// Creates the file for the objects, empty; the processes append to it, as other users too if root starts them.
 pub fn empty(file: &Path) -> anyhow::Result<PathBuf> {
     std::fs::write(file, "")
+        .and_then(|()| for_other_users(file, 0o622))
         .and_then(|()| file.canonicalize())
         .map_err(|e| failure(125, format!("cannot write {}: {e}", file.display())))
 }
@@ -25,6 +28,19 @@ pub fn empty(file: &Path) -> anyhow::Result<PathBuf> {
 /// Path of the library that is preloaded to place pages.
 pub fn preload() -> anyhow::Result<PathBuf> {
     companion::find("libnodewise-preload.so").map_err(|e| failure(125, e.to_string()))
+}
+
+/// Mode of the folder in which processes of other users report: they may create files there, but neither list nor remove
+/// others' files.
+const DROP_BOX: u32 = 0o1733;
+
+/// Sets a file's mode if root starts the program, as servers commonly give up being root. What these processes write is read
+/// as any user's input: regular files alone, up to a size, and bounds are checked.
+fn for_other_users(path: &Path, mode: u32) -> io::Result<()> {
+    match own_user() {
+        0 => std::fs::set_permissions(path, PermissionsExt::from_mode(mode)),
+        _ => Ok(()),
+    }
 }
 
 /// A temporary folder for the table and the summaries. Its owner removes it at the end; if the owner was killed, the
@@ -67,8 +83,11 @@ impl Folder {
         let folder = File::open(&path).map(|lock| Self { path, lock })?;
         lock::try_exclusive(&folder.lock)?;
         if let Some(table) = &plan.table {
-            std::fs::write(folder.path().join("table"), table.to_bytes())?;
+            let file = folder.path().join("table");
+            std::fs::write(&file, table.to_bytes())?;
+            for_other_users(&file, 0o644)?;
         }
+        for_other_users(folder.path(), DROP_BOX)?;
         Ok(folder)
     }
 

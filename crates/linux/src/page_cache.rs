@@ -34,9 +34,10 @@ pub fn open(path: &Path, links: bool) -> io::Result<File> {
 /// `CAP_FOWNER`. Others are told that all are (`can_do_mincore`, mm/mincore.c).
 #[must_use]
 pub fn tells_residence(file: &File) -> bool {
-    // SAFETY: takes no argument, cannot fail.
-    let own = unsafe { libc::geteuid() };
-    if file.metadata().is_ok_and(|m| m.uid() == own) {
+    if file
+        .metadata()
+        .is_ok_and(|m| m.uid() == crate::process::own_user())
+    {
         return true;
     }
     let path = std::ffi::CString::new(format!("/proc/self/fd/{}", file.as_raw_fd())).expect("no NUL");

@@ -37,6 +37,13 @@ pub enum Capability {
     Perfmon = 38,
 }
 
+/// The user as whom this process acts: 0 is root.
+#[must_use]
+pub fn own_user() -> u32 {
+    // SAFETY: takes no argument, cannot fail.
+    unsafe { libc::geteuid() }
+}
+
 impl Status {
     /// From the text of the file; lines it does not know are skipped, missing ones stay empty.
     #[must_use]

@@ -1,7 +1,8 @@
 //! Tests that `nodewise run --place` puts named memory where it says, by the trace of a pretended machine of four nodes.
 
-use crate::running::{Bench, Object, Trace};
+use crate::running::{Bench, Object, Trace, preload};
 use nodewise_machine::NodeId;
+use std::process::Command;
 
 /// Maps shared memory of every kind, 64 pages each; of the memfd its second half alone.
 const PROGRAM: &str = r#"
@@ -85,6 +86,30 @@ fn memory_is_placed_by_its_name_wherever_it_is_mapped() {
     assert_eq!(trace.node(own.page), Some(NodeId(1)));
     let text = String::from_utf8(output.stderr).unwrap();
     assert!(text.contains("5 of 5 rules placed"), "{text}");
+}
+
+/// A server that root starts and that goes on as another user is placed, and says so.
+#[test]
+fn a_process_that_gives_up_being_root_reports() {
+    let bench = Bench::new("drops");
+    let program = bench.compile("program", PROGRAM, &["-O1"]);
+    bench.open_to_all();
+    let as_nobody = "setpriv --reuid 65534 --regid 65534 --clear-groups";
+    let reads = format!("{as_nobody} test -r {} -a -x {program}", preload().display());
+    if !Command::new("sh")
+        .args(["-c", &reads])
+        .status()
+        .unwrap()
+        .success()
+    {
+        return println!("skipped: not root, or another user cannot read the library");
+    }
+    let script = bench.script("start.sh", &format!("#!/bin/sh\nexec {as_nobody} {program}\n"));
+    let (output, trace) = bench.traced(&["--place", "shared=node:2"], &script);
+    let text = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(7), "{text}");
+    assert!(text.contains("1 of 1 rules placed 1 object"), "{text}");
+    assert_eq!(nodes(&trace, of_rule(&trace, 0)[0]), [2; 64]);
 }
 
 #[test]

@@ -70,6 +70,11 @@ impl Bench {
         path.display().to_string()
     }
 
+    /// Lets other users read the folder and run its programs.
+    pub fn open_to_all(&self) {
+        std::fs::set_permissions(&self.folder, PermissionsExt::from_mode(0o755)).unwrap();
+    }
+
     /// A map for four nodes with four threads, one on each.
     pub fn map(&self, program: &str, rules: &str) -> Map {
         let head = format!(
@@ -104,7 +109,8 @@ impl Bench {
     /// Runs on a pretended machine of four nodes with four CPUs each.
     pub fn traced(&self, arguments: &[&str], program: &str) -> (Output, Trace) {
         let path = self.folder.join("trace");
-        let _ = std::fs::remove_file(&path);
+        std::fs::write(&path, "").unwrap();
+        std::fs::set_permissions(&path, PermissionsExt::from_mode(0o666)).unwrap();
         let mut command = self.command(arguments, program);
         command.env("NODEWISE_PRELOAD_TRACE", &path);
         command
@@ -157,7 +163,7 @@ impl Drop for Bench {
     }
 }
 
-fn preload() -> PathBuf {
+pub fn preload() -> PathBuf {
     Path::new(NODEWISE)
         .parent()
         .unwrap()
