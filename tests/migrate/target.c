@@ -4,7 +4,8 @@
  *
  * A segment is KIND:NODE:MIB: small, huge, hugetlb, locked, pinned, shared (mapped by a child too). Every
  * thread adds one to the first word of each page of its part, pass after pass; the rest of a page never
- * changes. Deeds: `forks` and `unmaps` without end, `exits` at once when asked to.
+ * changes. Deeds: `forks` and `unmaps` without end, `exits` at once when asked to; `rests` after each pass, where it is
+ * not about moving while pages are written: in a guest who works takes the host's CPUs from all others.
  * Says `ready PID`; at SIGUSR1 `longest NS` since the last time, between two looks at the clock eight pages
  * apart; at SIGTERM `right PASSES passes` and 0, or what is wrong and 1. */
 #define _GNU_SOURCE
@@ -32,6 +33,7 @@ static struct segment {
 } segments[MOST];
 static int segment_count, thread_count;
 static atomic_bool ending;
+static int rests;
 static uint64_t passes[MOST];
 static _Atomic uint64_t longest[MOST]; /* by thread */
 
@@ -72,6 +74,8 @@ static void *work(void *argument) {
             }
         }
         passes[thread]++;
+        if (rests)
+            usleep(20000);
     }
     return NULL;
 }
@@ -216,6 +220,7 @@ int main(int count, char **arguments) {
         if (!strcmp(arguments[i], "unmaps"))
             pthread_create(&threads[started++], NULL, unmaps, NULL);
         exits |= !strcmp(arguments[i], "exits");
+        rests |= !strcmp(arguments[i], "rests");
     }
     for (intptr_t i = 0; i < thread_count; i++)
         pthread_create(&threads[started++], NULL, work, (void *)i);
