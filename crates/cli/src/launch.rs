@@ -37,8 +37,9 @@ const DROP_BOX: u32 = 0o1733;
 /// Sets a file's mode if root starts the program, as servers commonly give up being root. What these processes write is read
 /// as any user's input: regular files alone, up to a size, and bounds are checked.
 fn for_other_users(path: &Path, mode: u32) -> io::Result<()> {
+    let is_ours = |m: std::fs::Metadata| m.is_file() || m.is_dir(); // and not /dev/null
     match own_user() {
-        0 => std::fs::set_permissions(path, PermissionsExt::from_mode(mode)),
+        0 if is_ours(path.metadata()?) => std::fs::set_permissions(path, PermissionsExt::from_mode(mode)),
         _ => Ok(()),
     }
 }
