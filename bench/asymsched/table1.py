@@ -152,8 +152,8 @@ S13 = Check("S13", lambda data: data,
 
 
 BANDWIDTHS = (0.667, 1, 1.5)
-LATENCIES = (0.4, 1, 2.4)
-LATENCIES_SOURCE = "docs/model.md: 0.4 to 2.4 times what remote memory takes longer than local in the machine's file"
+LATENCIES = (0.35, 1, 3.8)
+LATENCIES_SOURCE = "docs/model.md: 0.35 to 3.8 times what remote memory takes longer than local in the machine's file"
 MISSES, MIDDLE = (2, 5, 12), 5  # docs/model.md: the middle one is typical
 # Of a machine's plausible core factors, of which there are two where the table has the recording host's own speed.
 PLACES = {"least": lambda m: cores.plausible(m)[0], "by the table": cores.factor, "most": lambda m: cores.plausible(m)[-1]}
@@ -215,7 +215,7 @@ def judged(recordings):
     # Each pair of Table 1's rows has one route in all wirings, so that S1 and S3 are the same on them.
     open_pairs = [*open_two, of_wirings(two, lambda r, file: two_nodes(recordings, r, machine=file))]
     open_four.append(of_wirings(four, lambda r, file: four_machines(recordings, r, machines={**MACHINES, "A": (str(file), None)})))
-    as_the_host = Test("with cores as fast as the recording host's", open_two[0].data[str(plausible[0])], plausible=True)
+    as_the_host = Test("with cores as fast as the recording host's", open_two[0].data[str(plausible[0])])
     program = "kmedian stands for streamcluster, its chunk as large as Parsec's native one; 5 chunks there, 1 or 2 here."
     cut = ("Bandwidths of B, C and D are not in the paper: machine A's widths are taken. C and D are described from section 3: four nodes "
            "of six and of four cores, C's all linked by links of which two are slower, D's all but one pair. 16 threads share the 12 CPUs "
@@ -225,4 +225,4 @@ def judged(recordings):
                 "assumed.", by_hops_alone(two)),
             Row(S3, two, open_two, program, slow_pairs(two), (as_the_host,)),
             Row(S13, four, open_four, f"{program} {cut}",
-                tests=(Test("with cores as fast as the recording host's", open_four[0].data["least"], plausible=True),))], two[0]
+                tests=(Test("with cores as fast as the recording host's", open_four[0].data["least"]),))], two[0]

@@ -16,7 +16,6 @@ MODEL = {
     "share of lines from memory": "the model's: what a shared last-level cache may hold (docs/model.md)",
     "queueing, ns": "the model's: fifteen published latency curves (docs/model.md)",
     "assumed bandwidths, times": "the model's: what is measured of nominal bandwidths (docs/model.md)",
-    "assumed latencies, times": "the model's: what is measured of published distances (docs/model.md)",
     "cost of recording": "19 of 20 cases of the counts of samples that it is measured by (docs/model.md)",
 }
 EQUATION_4 = ("II.B: as printed it sums accesses from each node, which no mapping of pages changes, though Table I's differ by policy; so "

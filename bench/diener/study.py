@@ -82,7 +82,7 @@ def speedups(profile, machine, plain_ns, factor):
 
 # What the model varies, as its page calls it; the cost of recording is another number in each recording.
 VARIED = {"parallelism": "misses in flight", "miss": "share of lines from memory", "queue_ns": "queueing, ns",
-          "assumed_bandwidth": "assumed bandwidths, times", "assumed_latency": "assumed latencies, times"}
+          "assumed_bandwidth": "assumed bandwidths, times"}
 COST = ("cost of recording", ("least", "most"))
 
 

@@ -89,14 +89,14 @@ class Range:
 class Test:
     """A run that takes away what a reason names: what was changed, and the row's data then, of one repeat or more. `shown`: the
     figures that the verdict names, where not all of the row's. `instead`: it judges something else than the row does, as another
-    program, or a figure less what was measured apart; `plausible`: what was changed is a value of one of the row's ranges, which
-    may be true without taking anything away. Either is shown, and no reason is known by it."""
+    program, or a figure less what was measured apart; `open`: what was changed is left open by the paper and is not among the row's
+    ranges. Either is shown, and no reason is known by it; nor by a value of the row's ranges, which may be true as it is."""
 
     what: str
     data: list
     shown: tuple = ()
     instead: bool = False
-    plausible: bool = False
+    open: bool = False
 
 
 def judge(check, repeats, *, size, basis, ranges=(), differs="", reason="", tests=()):
@@ -109,8 +109,9 @@ def judge(check, repeats, *, size, basis, ranges=(), differs="", reason="", test
     stand_ins = [StandIn(name, in_the_middle(check, [check.figures(replace(data)) for data in repeats]), kind)
                  for kind in (*KINDS, OTHER) for name, replace in check.stand_ins(kind).items()]
     verdict = word(in_the_middle(check, each), held, len(each), stand_ins, check.part)
+    values = [data for r in ranges for data in r.data.values()]
+    tested = [outcome(check, test, test.open or test.data in values) for test in tests] if verdict in (FAILS, FLIPS) else []
     ranges = [Assumed(r.name, r.source, held_by_value(check, r), min(map(len, r.data.values()))) for r in ranges]
-    tested = [outcome(check, test) for test in tests] if verdict in (FAILS, FLIPS) else []
     return Verdict(
         id=check.id, verdict=verdict, size=size, basis=basis, unit=check.unit, units=check.units, figures=spread(each),
         words=in_words(check, spread(each)), repeats=len(each),
@@ -163,12 +164,12 @@ def often(held, repeats):
     return held >= ENOUGH * repeats
 
 
-def outcome(check, test):
+def outcome(check, test, plausible):
     each = [check.figures(data) for data in test.data]
     found = spread(each)
     names = [name for name in found if not test.shown or name in test.shown]
     return Tested(test.what, {name: found[name] for name in names}, holds(check, each), len(each), check.unit,
-                  bool(check.part), test.instead, check.units, "" if test.shown else in_words(check, found), test.plausible)
+                  bool(check.part), test.instead, check.units, "" if test.shown else in_words(check, found), plausible)
 
 
 def in_words(check, figures):

@@ -138,10 +138,9 @@ def ranges_table(verdicts):
         for r in one.ranges:
             by_values = found.setdefault((r.name, r.source, r.repeats or "–"), {})
             by_values.setdefault(", ".join(r.held), []).append((i, r.held))
-        if not one.ranges:
-            for open_, why in (("nothing", one.closed), ("not run", one.not_run)):
-                if why:
-                    found.setdefault((open_, why, "–"), {}).setdefault("–", []).append((i, None))
+        for open_, why in (("nothing", "" if one.ranges else one.closed), ("not run", one.not_run)):
+            if why:
+                found.setdefault((open_, why, "–"), {}).setdefault("–", []).append((i, None))
     rows = []
     for (name, source, count), by_values in found.items():
         alike = len(by_values) == 1

@@ -61,7 +61,7 @@ class Tested:
     instead: bool = False  # something else was judged than the row does, so no reason is known by it
     units: dict = field(default_factory=dict)
     words: str = ""
-    plausible: bool = False  # a value of one of the row's ranges, so no reason is known by it
+    plausible: bool = False  # a value of one of the row's ranges, or of what else is open, so no reason is known by it
 
     def sentence(self):
         runs = "one recording" if self.repeats == 1 else f"{self.repeats} recordings"
@@ -71,7 +71,7 @@ class Tested:
         if self.instead:
             but = ", but this judges something else than the row does, and so is no reason"
         elif self.plausible:
-            but = ", but this is a value of the row's ranges, and so is no reason"
+            but = ", but this may be so without taking anything away, and so is no reason"
         return f"Tested {self.what} ({runs}): {told(self)}. {then}{but}."
 
 

@@ -8,8 +8,9 @@ from judge.check import Range, Test
 from recordings import BY_PARTS, BY_ROWS, SIZES
 from study import at, by_repeat
 
-MODEL = ("the model's scenarios (docs/model.md): misses in flight 2 to 12, share of lines from memory, queueing, assumed bandwidths and "
-         "latencies, cost of recording, one at an end of its range at a time; each solution at its least and at its most")
+MODEL = ("the model's scenarios (docs/model.md): misses in flight 2 to 12, share of lines from memory, queueing, bandwidths and "
+         "latencies where the machine's file assumes them, cost of recording, one at an end of its range at a time; each solution "
+         "at its least and at its most")
 TIMED = "4.2 does not say whether speed-up includes the initialisation; NAS MG's timing leaves it out"
 ALL_NODES = "3.1 leaves the nodes of bind_all to the programmer: one, or all (then each page is where it is first touched)"
 LINUX = ("4.3 says of MG that first touch puts all data on one node, where NAS MG's planes are first touched by all threads; of Ondes 3D "

@@ -6,9 +6,9 @@ use nodewise_enforce::{EnforceError, Plan};
 use nodewise_linux::process::own_user;
 use nodewise_linux::{companion, lock};
 use std::ffi::OsStr;
-use std::fs::{DirEntry, File};
+use std::fs::{DirBuilder, DirEntry, File};
 use std::io::{self, ErrorKind};
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -50,6 +50,8 @@ pub struct Folder {
     path: PathBuf,
     /// A lock that is held as long as the owner lives.
     lock: File,
+    /// The file that lists objects; it is closed to other users again with the folder.
+    objects: Option<PathBuf>,
 }
 
 /// Age up to which an unlocked folder is kept: its owner may not have locked it yet.
@@ -80,9 +82,16 @@ impl Folder {
         let name = |n| parent.join(format!("{FOLDER_PREFIX}{}-{n}", std::process::id()));
         // A killed run may have left a folder with the process identifier that this process has now.
         let path = (0..).map(name).find(|path| !path.exists()).unwrap_or_default();
-        std::fs::create_dir(&path)?;
-        let folder = File::open(&path).map(|lock| Self { path, lock })?;
-        lock::try_exclusive(&folder.lock)?;
+        // Ours alone until it is locked and has the table.
+        DirBuilder::new().mode(0o700).create(&path)?;
+        let folder = lock::open_folder(&path).map(|lock| Self {
+            path,
+            lock,
+            objects: plan.objects.clone(),
+        })?;
+        if !lock::try_exclusive(&folder.lock)? {
+            return Err(ErrorKind::WouldBlock.into());
+        }
         if let Some(table) = &plan.table {
             let file = folder.path().join("table");
             std::fs::write(&file, table.to_bytes())?;
@@ -100,6 +109,9 @@ impl Folder {
 impl Drop for Folder {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir_all(&self.path);
+        if let Some(file) = &self.objects {
+            let _ = for_other_users(file, 0o644);
+        }
     }
 }
 
@@ -121,7 +133,9 @@ fn remove_abandoned(parent: &Path) {
         let numbers = name.strip_prefix(FOLDER_PREFIX).unwrap_or("none");
         let ours = numbers.chars().all(|c| c == '-' || c.is_ascii_digit());
         let folder = ours && entry.file_type().is_ok_and(|t| t.is_dir()) && old(&entry);
-        if folder && File::open(entry.path()).is_ok_and(|f| lock::try_exclusive(&f).is_ok_and(|free| free)) {
+        if folder
+            && lock::open_folder(&entry.path()).is_ok_and(|f| lock::try_exclusive(&f).is_ok_and(|free| free))
+        {
             let _ = std::fs::remove_dir_all(entry.path());
         }
     }

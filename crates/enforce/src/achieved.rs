@@ -1,11 +1,14 @@
 //! What a placement achieved, over all processes that it was applied to.
 
 use crate::live::Live;
-use crate::summary::{State, Summary, Tally};
+use crate::summary::{LARGEST, State, Summary, Tally};
 use crate::{EnforceError, Table};
+use nodewise_linux::Host;
+use nodewise_linux::process::own_user;
 use std::collections::{HashMap, HashSet};
 use std::ffi::OsString;
 use std::fs::DirEntry;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 /// Pages of the objects of one rule: wanted and actual nodes, as logical nodes.
@@ -86,7 +89,9 @@ fn stride(pages: u64) -> u64 {
 impl Watch {
     /// Asks the kernel for the nodes of a sample of pages of each live object.
     pub fn look(&mut self, folder: &Path, table: &Table) {
-        for (name, summary) in summaries(folder).filter(|s| s.1.state() == State::Running) {
+        let running =
+            |s: &(OsString, Summary)| s.1.state() == State::Running && s.1.rules() == table.rules.len();
+        for (name, summary) in summaries(folder).filter(running) {
             let mut tallies = vec![
                 Tally {
                     got: vec![0; table.nodes.len()],
@@ -128,20 +133,49 @@ fn read_back(pid: u32, object: Live, table: &Table, tally: &mut Tally) {
     }
 }
 
-/// Summary files of all process images; a process that called exec has left several.
-fn files(folder: &Path) -> impl Iterator<Item = DirEntry> {
+/// Of other users' summaries, where root started the program: the bytes of the largest, and how many are read. Any user can
+/// add one, so they cost no more than this.
+const LARGEST_OF_OTHERS: u64 = 64 << 20;
+const MOST_OF_OTHERS: usize = 4096;
+
+/// Summary files of all process images, and whose they are; a process that called exec has left several.
+fn files(folder: &Path) -> impl Iterator<Item = (DirEntry, u32)> {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
-    entries.filter(|e| e.file_name().to_string_lossy().starts_with("summary-"))
+    let (us, mut others) = (own_user(), 0);
+    entries.filter_map(move |entry| {
+        let named = entry.file_name().to_string_lossy().starts_with("summary-");
+        let metadata = entry.metadata().ok().filter(|m| named && m.is_file())?; // follows no link
+        others += usize::from(metadata.uid() != us);
+        (metadata.uid() == us || others <= MOST_OF_OTHERS).then_some((entry, metadata.uid()))
+    })
+}
+
+fn summary(entry: &DirEntry, owner: u32) -> Option<Summary> {
+    let largest = match owner == own_user() {
+        true => LARGEST,
+        false => LARGEST_OF_OTHERS,
+    };
+    Summary::read(&entry.path(), largest)
 }
 
 pub(crate) fn summaries(folder: &Path) -> impl Iterator<Item = (OsString, Summary)> {
-    files(folder).filter_map(|e| Some((e.file_name(), Summary::read(&e.path())?)))
+    files(folder).filter_map(|(entry, owner)| {
+        let summary = summary(&entry, owner)?;
+        (owner == own_user() || is_of(summary.pid(), owner)).then(|| (entry.file_name(), summary))
+    })
+}
+
+/// Whether a process that is still there is this user's: what a report says is done to no one else's.
+fn is_of(pid: u32, user: u32) -> bool {
+    Host::default()
+        .status(pid)
+        .map_or(true, |status| status.uid == user)
 }
 
 /// Number of summary files that could not be written.
 fn unreported(folder: &Path) -> usize {
     files(folder)
-        .filter(|e| Summary::read(&e.path()).is_none())
+        .filter(|(entry, owner)| summary(entry, *owner).is_none())
         .count()
 }
 

@@ -12,7 +12,9 @@ const HEADER: usize = UNREACHED + 8;
 const TALLY_BYTES: usize = 32;
 const LIVE_BYTES: usize = 64;
 /// Bytes of the largest summary that is read: 100,000 rules on 1,000 nodes.
-const LARGEST: u64 = 2 << 30;
+pub(crate) const LARGEST: u64 = 2 << 30;
+/// Pages of the largest object: no address space is larger. It bounds how many are asked for where a summary is false.
+const MOST_PAGES: u64 = 1 << 36;
 
 /// The state that a process had reached when it last wrote its summary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,9 +44,9 @@ pub(crate) struct Tally {
 }
 
 impl Summary {
-    /// Reads a summary file; `None` if it is not one, or incomplete.
-    pub(crate) fn read(path: &Path) -> Option<Self> {
-        Self::of(nodewise_input::bytes(path, LARGEST).ok()?)
+    /// Reads a summary file of at most `largest` bytes; `None` if it is not one, or incomplete.
+    pub(crate) fn read(path: &Path, largest: u64) -> Option<Self> {
+        Self::of(nodewise_input::bytes(path, largest).ok()?)
     }
 
     fn of(bytes: Vec<u8>) -> Option<Self> {
@@ -154,7 +156,7 @@ impl Summary {
         };
         (0..self.slots())
             .map(move |slot| entry(self.live_at(slot)))
-            .filter(|l| l.page > 2)
+            .filter(|l| l.page > 2 && l.pages <= MOST_PAGES)
     }
 
     fn tally_bytes(&self) -> usize {
@@ -210,4 +212,23 @@ pub(crate) fn file(pid: u32, state: u32, page: u64) -> Vec<u8> {
     let live = HEADER + TALLY_BYTES + 16;
     bytes[live..live + 8].copy_from_slice(&page.to_le_bytes());
     bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_object_larger_than_any_address_space_is_none() {
+        let live = HEADER + TALLY_BYTES + 16;
+        let with = |pages: u64| {
+            let mut bytes = file(1, 1, 5);
+            bytes[live + 8..live + 16].copy_from_slice(&pages.to_le_bytes());
+            Summary::of(bytes).unwrap().live().count()
+        };
+        assert_eq!(
+            (with(MOST_PAGES), with(MOST_PAGES + 1), with(u64::MAX)),
+            (1, 0, 0)
+        );
+    }
 }

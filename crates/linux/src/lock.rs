@@ -3,6 +3,19 @@
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+
+/// Opens a folder to lock it; what is no folder (any more) is refused and not waited for.
+///
+/// # Errors
+/// As the kernel answers.
+pub fn open_folder(path: &Path) -> io::Result<File> {
+    File::options()
+        .read(true)
+        .custom_flags(libc::O_DIRECTORY | libc::O_NOFOLLOW)
+        .open(path)
+}
 
 /// Tries to lock a file or folder exclusively, until the last descriptor of `file` is closed.
 ///

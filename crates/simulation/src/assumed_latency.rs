@@ -2,12 +2,18 @@
 
 use nodewise_machine::{Machine, Source};
 
-/// The field that marks all latencies of a machine; those of a part of them, as `latency_ns.rest`, follow from measured ones.
+/// The field that marks all latencies of a machine, and fields by which a source states what is remote: the factor on local
+/// latency, or the latency across sockets or of a kind of memory. Marks of a part of them alone, as `latency_ns.rest`, follow
+/// from measured ones.
 const FIELD: &str = "latency_ns";
+const STATED: [&str; 3] = ["latency_ns.factor", "latency_ns.across", "latency_ns.ddr"];
 
-/// Whether no source states the machine's latencies.
+/// Whether no source states how much longer the machine's remote memory takes than local.
 pub(crate) fn has_assumed_latency(machine: &Machine) -> bool {
-    machine.nodes.len() > 1 && machine.sources.iter().any(|s| s.field == FIELD && s.assumed)
+    let states = |s: &Source| !s.assumed && STATED.contains(&s.field.as_str());
+    machine.nodes.len() > 1
+        && machine.sources.iter().any(|s| s.field == FIELD && s.assumed)
+        && !machine.sources.iter().any(states)
 }
 
 /// The machine with what other nodes' memory takes longer than a node's own multiplied by `factor`, if its latencies are
@@ -45,7 +51,10 @@ mod tests {
         assert_eq!(nearer.latency_ns[0][1], 111.0); // 117
         assert_eq!(nearer.latency_ns[0][4], 157.5); // 210
         assert_eq!((machine.nodes, machine.links), (nearer.nodes, nearer.links));
-        let stated = Machine::named("nehalem-2s").unwrap();
-        assert_eq!(with_assumed_latency(&stated, 2.0).latency_ns, stated.latency_ns);
+        // Of the last two a source states the remote latency, or its factor on the local one.
+        for name in ["nehalem-2s", "genoa-2s-nps4", "opteron-6386"] {
+            let stated = Machine::named(name).unwrap();
+            assert_eq!(with_assumed_latency(&stated, 2.0).latency_ns, stated.latency_ns);
+        }
     }
 }

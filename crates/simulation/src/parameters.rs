@@ -97,9 +97,9 @@ pub struct Parameters {
     /// or link are 50 to 90 % of the nominal bandwidth; the files assume 60 to 80 %.
     pub assumed_bandwidth: Range,
     /// Factor on what other nodes' memory takes longer than a node's own, where the machine's file marks its latencies as assumed
-    /// (or the kernel's distances stand for them). What is measured is 0.4 (Grace Hopper, Genoa) to 0.9 times (Sapphire Rapids)
-    /// what the published distance table says, and 0.8 (Nehalem) to 2.4 times (Xeon 6980P, SNC3) what "twice the local
-    /// latency" would be; `machines/*.toml` have the sources.
+    /// (or the kernel's distances stand for them). Measured latencies that `machines/*.toml` have sources of are 0.36 (EPYC, in
+    /// a socket) to 0.92 times (Sapphire Rapids) what the published distance tables say, and across sockets 0.7 (Skylake) to
+    /// 3.8 times (Xeon 6980P in SNC3) what "twice the local latency" would be.
     pub assumed_latency: Range,
 }
 
@@ -126,7 +126,7 @@ impl Default for Parameters {
             host_latency_ns: 95.0,
             core_factor: Range::exactly(1.0),
             assumed_bandwidth: Range::new(2.0 / 3.0, 1.0, 1.5),
-            assumed_latency: Range::new(0.4, 1.0, 2.4),
+            assumed_latency: Range::new(0.35, 1.0, 3.8),
         }
     }
 }

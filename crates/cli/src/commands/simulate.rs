@@ -61,7 +61,7 @@ pub struct Arguments {
     #[arg(long, value_name = "F", value_parser = positive)]
     bandwidth_factor: Option<f64>,
     /// Multiply what remote memory takes longer than local by F, where no source states the machine's latencies (its
-    /// file marks them as assumed) [default: 1, varied from 0.4 to 2.4]
+    /// file marks them as assumed) [default: 1, varied from 0.35 to 3.8]
     #[arg(long, value_name = "F", value_parser = positive, conflicts_with = "latency_ratio")]
     latency_factor: Option<f64>,
     /// Assume that a CPU has this many misses in flight on average [default: 5, varied from 2 to 12]
