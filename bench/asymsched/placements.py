@@ -15,8 +15,8 @@ from reasons import by_value
 from recordings import FOLDER, ROOT
 from row import Row
 from table1 import BANDWIDTHS, TABLE
+from wirings import MACHINE
 
-MACHINE = ROOT / "machines/machine-a.toml"
 BEST, BAD = "2,3,4,5,6", "0,1,3,4,7"  # Table 2: of streamcluster
 
 

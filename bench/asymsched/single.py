@@ -12,9 +12,9 @@ from judge.check import SIMILAR, Range
 from judge.verdict import DEAD, RIVAL
 from programs import CLUSTERING, PROGRAMS, REPEATS, THREADS
 from reasons import by_value, far_from_best, pages_alone
-from recordings import FOLDER, PRICE, ROOT
+from recordings import PRICE
 from row import Row
-from table1 import LATENCIES_SOURCE
+from table1 import LATENCIES, LATENCIES_SOURCE
 
 NODES = 3
 QUARTERS = 3 / 4
@@ -166,7 +166,7 @@ OPEN = [(PRICES, "Table 5 and section 4.3: 0.05 to 5", "--migration-cost", PRICE
         ("misses in flight", "docs/model.md: 2 to 12", "--misses-in-flight", 5, {"fast": (2, 12), "full": (2, 3, 8, 12)}),
         ("assumed bandwidths, times", "docs/model.md: 2/3 to 3/2 of the bandwidths that the machine's file marks as assumed",
          "--bandwidth-factor", 1, dict.fromkeys(("fast", "full"), (0.667, 1.5))),
-        ("assumed latencies, times", LATENCIES_SOURCE, "--latency-factor", 1, dict.fromkeys(("fast", "full"), (0.35, 3.8))),
+        ("assumed latencies, times", LATENCIES_SOURCE, "--latency-factor", 1, dict.fromkeys(("fast", "full"), LATENCIES)),
         ("core factor", cores.SOURCE, "--core-factor", cores.factor("machine-a"),
          dict.fromkeys(("fast", "full"), cores.plausible("machine-a")))]
 
@@ -192,10 +192,9 @@ def static(recordings, repeat, machine="machine-a"):
 def judged(recordings):
     repeats = [with_still(recordings, r, all_programs(recordings, r)) for r in range(REPEATS)]
     left_open = ranges(lambda *asked: all_programs(recordings, *asked), repeats, recordings.size)
-    files = wirings.sample(ROOT / "machines/machine-a.toml", FOLDER, recordings.size)
-    others = {number: [static(recordings, r, file) for r in range(REPEATS)] for number, file in files.items()}
     here = [static(recordings, r) for r in range(REPEATS)]
-    wired = {row: [*left_open, Range("wiring", wirings.SOURCE, {"machine-a's": here, **others})] for row in ("S4", "S5")}
+    wiring = wirings.ranged(recordings.size, here, lambda r, file: static(recordings, r, file))
+    wired = {row: [*left_open, wiring] for row in ("S4", "S5")}
     looked_at = {"S4": by_value(wired["S4"], f"Of {CLUSTERING} the best placement over the mean, %", lambda d: s4(d)[f"{CLUSTERING} best"]),
                  "S5": by_value(wired["S5"], "Pearson", lambda d: s5(d)["Pearson"]),
                  "S6": f"{far_from_best(repeats)} {pages_alone(repeats)}"}

@@ -10,7 +10,7 @@ from judge import Check, cores
 from judge.check import Range, Test
 from judge.verdict import DEAD, RIVAL, spread
 from programs import CLUSTERING, REPEATS, THREADS
-from recordings import FOLDER, ROOT, cores_of
+from recordings import ROOT, cores_of
 from row import Row
 from topology import NODES, hops, route
 
@@ -207,14 +207,10 @@ def judged(recordings):
         options = () if given else (option, value)
         return [four_machines(recordings, r, *options, **given) for r in range(REPEATS)]
     open_four = ranges(of_four, {word: ("place", word) for word in PLACES})
-    wired = wirings.sample(ROOT / "machines/machine-a.toml", FOLDER, recordings.size)
-
-    def of_wirings(default, at):
-        others = {number: [at(r, file) for r in range(REPEATS)] for number, file in wired.items()}
-        return Range("wiring", wirings.SOURCE, {"machine-a's": default, **others})
     # Each pair of Table 1's rows has one route in all wirings, so that S1 and S3 are the same on them.
-    open_pairs = [*open_two, of_wirings(two, lambda r, file: two_nodes(recordings, r, machine=file))]
-    open_four.append(of_wirings(four, lambda r, file: four_machines(recordings, r, machines={**MACHINES, "A": (str(file), None)})))
+    open_pairs = [*open_two, wirings.ranged(recordings.size, two, lambda r, file: two_nodes(recordings, r, machine=file))]
+    open_four.append(wirings.ranged(recordings.size, four, lambda r, file: four_machines(
+        recordings, r, machines={**MACHINES, "A": (str(file), None)})))
     as_the_host = Test("with cores as fast as the recording host's", open_two[0].data[str(plausible[0])])
     program = "kmedian stands for streamcluster, its chunk as large as Parsec's native one; 5 chunks there, 1 or 2 here."
     cut = ("Bandwidths of B, C and D are not in the paper: machine A's widths are taken. C and D are described from section 3: four nodes "

@@ -10,6 +10,11 @@ import random
 import re
 
 import tomllib
+from judge.check import Range
+from programs import REPEATS
+from recordings import FOLDER, ROOT
+
+MACHINE = ROOT / "machines/machine-a.toml"
 
 FIXED = {(3, 0), (0, 3), (0, 7), (7, 0), (3, 7), (5, 1), (7, 2), (1, 4)}  # rows 5 to 8, 10, 11, 13 and 16, by memory and reader
 USERS = {frozenset({2, 3}): {0, 1, 2, 3, 6, 7}, frozenset({3, 4}): {3, 4}}
@@ -73,6 +78,12 @@ def sample(file, folder, size):
         assert {(r["from"], r["to"]): r["via"][0] for r in machine(wired)["routes"]} == routes
         files[str(number)] = wired
     return files
+
+
+def ranged(size, here, at):
+    """What a row's data are on machine A as it is described (`here`, by repeat), and on the wirings: `at(repeat, file)`."""
+    others = {number: [at(r, file) for r in range(REPEATS)] for number, file in sample(MACHINE, FOLDER, size).items()}
+    return Range("wiring", SOURCE, {"machine-a's": here, **others})
 
 
 def line(routes):
