@@ -3,10 +3,12 @@
 import json
 import os
 import pathlib
+import shutil
 
 from choices import MACHINE, options, policy_text
 from commands import ROOT, run
 from programs import ALGORITHMS, CHANGES, COUNTS, OTHERS, PROGRAMS, START, STATIC
+from reuse import kept
 from slices import allocated, cut, remote_to_used
 
 NODEWISE = pathlib.Path(os.environ.get("NODEWISE", ROOT / "target/release/nodewise"))
@@ -24,8 +26,10 @@ def record(program, take, reuse=False):
     """Every access of the program, emulated. Its threads share one CPU: whoever ends a slice sleeps until it is
     taken, and the next goes on. Who is next is the kernel's choice, so that no two takes are quite the same."""
     row, folder = ROWS[program], FOLDER / "recordings" / f"{program}-{take}"
-    if reuse and (folder / "manifest.json").exists():
+    if reuse and kept(folder):
         return folder
+    for old in (FOLDER / "profiles").glob(f"{program}-{take}-*"):
+        shutil.rmtree(old)
     folder.parent.mkdir(parents=True, exist_ok=True)
     run([NODEWISE, "record", "--via", "emulate", "--force", "--threads", THREADS, "--slice", f"accesses:{TURN}", "-o", folder,
          "--", PLAIN / row.file, *row.arguments],

@@ -9,6 +9,7 @@ import pathlib
 from commands import run
 from judge import cores
 from programs import PROGRAMS, REPEATS, THREADS
+from reuse import kept
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 NODEWISE = os.environ.get("NODEWISE", ROOT / "target/release/nodewise")
@@ -28,7 +29,7 @@ class Recordings:
 
     def record(self, name, threads, repeat):
         program, folder = PROGRAMS[name], FOLDER / self.size / f"{name}-{threads}-{repeat}"
-        if folder in self.done or (self.keep and whole(folder)):
+        if folder in self.done or (self.keep and (kept(folder) or {}).get("plain_cpu_ns")):
             return folder
         folder.parent.mkdir(parents=True, exist_ok=True)
         run([NODEWISE, "record", "--force", "--threads", threads, "--slice", f"accesses:{program.slice}", "--plain", PLAIN / name,
@@ -51,13 +52,6 @@ class Recordings:
     def all(self):
         """Records everything, so that it is there."""
         return [self.record(name, threads, repeat) for name, threads in wanted(self.size) for repeat in range(REPEATS)]
-
-
-def whole(folder):
-    """Whether a recording is there that was not cut short, with its plain run."""
-    manifest = folder / "manifest.json"
-    found = json.loads(manifest.read_text(encoding="utf-8")) if manifest.exists() else {}
-    return found.get("exit_status") == 0 and bool(found.get("plain_cpu_ns"))
 
 
 def simulate(folders, *options, machine=MACHINE):

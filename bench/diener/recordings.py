@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import slices
 from programs import PROGRAMS
+from reuse import kept
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 NODEWISE = ROOT / "target/release/nodewise"
@@ -68,10 +69,10 @@ def manifest(profile):
 
 
 def recorded_alike(where, command, plain):
-    if not (where / "manifest.json").exists():
+    found = kept(where)
+    if found is None or (plain and found["plain_cpu_ns"] is None):
         return False
-    found = manifest(where)
-    return found["command"] == command and found["slicing"] == "region" and (found["plain_cpu_ns"] is not None or not plain)
+    return found["command"] == command and found["slicing"] == "region"
 
 
 def measure(program, size, reuse):

@@ -7,6 +7,7 @@ import subprocess
 
 from commands import ROOT, run
 from judge import cores
+from reuse import kept
 
 NODEWISE = pathlib.Path(os.environ.get("NODEWISE", ROOT / "target/release/nodewise"))
 PLAIN = ROOT / "build/workloads"
@@ -52,7 +53,7 @@ def record(program, who, size, number, reuse):
     """A profile with a slice for each parallel region. The plain build runs as well, for its CPU time, which the profile then has."""
     folder = FOLDER / "profiles" / size / f"{program}-{who}" / str(number)
     words = command(RECORDED, program, INITS[who][program], SIZES[size][program])
-    if reuse and (folder / "manifest.json").exists() and manifest(folder)["command"] == [str(w) for w in words] and timed(folder):
+    if reuse and kept(folder) and manifest(folder)["command"] == [str(w) for w in words] and timed(folder):
         return folder
     folder.parent.mkdir(parents=True, exist_ok=True)
     run([NODEWISE, "record", "--force", "--threads", THREADS, "--slice", "region", "--plain", PLAIN / program, "-o", folder, "--",

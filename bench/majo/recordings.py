@@ -8,6 +8,7 @@ import subprocess
 from commands import ROOT, run
 from judge import cores
 from programs import APART, PROGRAMS, SHAPES, SMALL
+from reuse import kept
 
 NODEWISE = ROOT / "target/release/nodewise"
 PLAIN = ROOT / "build/workloads"
@@ -49,7 +50,7 @@ def recorded(program, form, sizes, threads, machine, number, *, plain=False, reu
     place is noted beside the profile. `plain`: the plain build runs as well, for its CPU time, which the profile then has."""
     row = PROGRAMS[program]
     folder = FOLDER / "profiles" / f"{program}-{form}-{sizes[0]}-{sizes[1]}-{threads}-{machine}" / str(number)
-    if reuse and (folder / "manifest.json").exists() and (plain_ns(folder) or not plain):
+    if reuse and kept(folder) and (plain_ns(folder) or not plain):
         return folder
     folder.parent.mkdir(parents=True, exist_ok=True)
     notes(folder).write_text("", encoding="utf-8")

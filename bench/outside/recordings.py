@@ -7,6 +7,7 @@ import pathlib
 from commands import ROOT, run
 from points import affinity, machine, policy
 from programs import program
+from reuse import kept
 from trials import changed
 
 NODEWISE = pathlib.Path(os.environ.get("NODEWISE", ROOT / "target/release/nodewise"))
@@ -28,7 +29,7 @@ def record(name, threads, reuse):
     what = program(name, threads)
     key = "-".join(str(part).lstrip("-") for part in (what.kernel, threads, *what.arguments))
     folder = FOLDER / "profiles" / key
-    if not (reuse and (folder / "manifest.json").exists()) and folder not in recorded:
+    if not (reuse and kept(folder)) and folder not in recorded:
         folder.parent.mkdir(parents=True, exist_ok=True)
         run([NODEWISE, "record", "--force", "--threads", threads, "--plain", FOLDER / what.kernel, "-o", folder, "--",
              FOLDER / f"{what.kernel}-recorded", *what.arguments], OMP_WAIT_POLICY="passive")

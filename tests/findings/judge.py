@@ -16,6 +16,7 @@ sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "bench")]
 
 import checked  # noqa: E402
 import readme  # noqa: E402
+import reuse  # noqa: E402
 import tables  # noqa: E402
 from judge import CRITERIA, Check, cores, inputs, judge, ledger, page, pooled, untested, verdict  # noqa: E402
 from judge.check import IN_PART, Range, Test  # noqa: E402
@@ -321,6 +322,16 @@ def kept():
             check(whole, f"{point['id']} of kept.csv can be used")
 
 
+def reused():
+    """What `--reuse` keeps."""
+    with tempfile.TemporaryDirectory() as name:
+        profile = pathlib.Path(name)
+        check(reuse.kept(profile) is None, "a recording that is not there is made")
+        for status, keeps in (0, True), (143, False):
+            (profile / "manifest.json").write_text(json.dumps({"complete": True, "exit_status": status}), encoding="utf-8")
+            check((reuse.kept(profile) is not None) == keeps, f"a recording whose program ended with {status} is reused: {keeps}")
+
+
 def documents():
     """Before `changes` points the judge elsewhere."""
     check(page.PAGE.read_text(encoding="utf-8") == page.text(), "docs/findings.md is what the recorded verdicts make")
@@ -355,6 +366,7 @@ if __name__ == "__main__":
     criteria()
     files()
     kept()
+    reused()
     documents()
     readme.compare(check)
     changes()
