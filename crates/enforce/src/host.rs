@@ -1,6 +1,7 @@
 //! Nodes and CPUs of this host that a placed program may use.
 
 use crate::EnforceError;
+use nodewise_linux::interleave_weights::Weights;
 use nodewise_machine::{CpuId, Machine};
 use std::path::Path;
 
@@ -24,6 +25,25 @@ pub struct HostNode {
     pub cpus: Vec<CpuId>,
 }
 
+/// The weights of the kernel's weighted interleaving (Linux 6.9), which are the whole system's.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KernelWeights {
+    /// The weights, and whether another of our processes set them.
+    pub now: Weights,
+    /// Whether this process may change them.
+    pub writable: bool,
+}
+
+impl KernelWeights {
+    /// Those of this kernel, if it has any.
+    pub(crate) fn read() -> Option<Self> {
+        let host = nodewise_linux::Host::default();
+        let now = host.interleave_weights().ok()?;
+        let writable = now.writable(&host);
+        Some(Self { now, writable })
+    }
+}
+
 /// The nodes and CPUs that may be used. Node i of a placement is `nodes[i]`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Host {
@@ -31,6 +51,8 @@ pub struct Host {
     pub nodes: Vec<HostNode>,
     /// When the kernel makes transparent huge pages.
     pub huge: HugePages,
+    /// The kernel's interleave weights; `None` before Linux 6.9.
+    pub weights: Option<KernelWeights>,
     /// Whether there is only one node to choose from.
     pub single: bool,
     /// Whether the user chose the nodes.
@@ -56,6 +78,7 @@ impl Host {
         Ok(Self {
             nodes: select(&allowed, wanted)?,
             huge: huge_pages(Path::new("/sys")),
+            weights: KernelWeights::read(),
             single: allowed.len() < 2,
             chosen: !wanted.is_empty(),
             pretended: false,
@@ -72,6 +95,7 @@ impl Host {
         Self {
             nodes: (0..nodes).map(node).collect(),
             huge: HugePages::Never,
+            weights: None,
             single: false,
             chosen: false,
             pretended: true,

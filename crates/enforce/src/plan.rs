@@ -1,5 +1,7 @@
 //! What running a command under a placement involves, computed before anything is started.
 
+mod memory_policy;
+
 use crate::places;
 use crate::rules::{Resolved, resolve, resolve_places};
 use crate::table::{NODES, flags};
@@ -10,8 +12,6 @@ use crate::{
 use nodewise_analysis::Assignment;
 use nodewise_analysis::figures::{and_more, bytes, percent};
 use nodewise_linux::mempolicy::Policy;
-use nodewise_linux::node_mask::NodeMask;
-use nodewise_machine::NodeId;
 use nodewise_placement::{Distribution, OtherRuns, Placement, Rule};
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -92,6 +92,9 @@ pub struct Plan {
     pub environment: Vec<(String, String)>,
     /// The memory policy that the command starts with.
     pub policy: Option<Policy>,
+    /// What the kernel's interleave weights become while the command runs: nodes by the kernel's number, each with its
+    /// weight. Empty if they stay.
+    pub weights: Vec<(u32, u32)>,
     /// The CPUs that the command may use; empty for all that this process may use.
     pub cpus: Vec<u32>,
     /// Notes on decisions and on what could not be done, one line each.
@@ -157,6 +160,7 @@ impl Plan {
             companion: false,
             environment: Vec::new(),
             policy: None,
+            weights: Vec::new(),
             cpus: Vec::new(),
             unreached: unreached(command).is_some(),
             notes: Vec::new(),
@@ -187,7 +191,7 @@ impl Plan {
             // Of a program that cannot be placed there are those of the command line alone.
             plan.place_files(&rules[..plan.rules.len()]);
         }
-        plan.process_policy(request, host)?;
+        plan.process_policy(request, host, options)?;
         match unreached(command) {
             Some(why) => plan.plan_without_preload(&why, request, options),
             None => plan.bind(host, options),
@@ -372,64 +376,6 @@ impl Plan {
             fallback,
             ..self.bare_table()
         })
-    }
-
-    /// The memory policy of the process; interleaving by page number needs the preload instead.
-    fn process_policy(&mut self, request: &Request, host: &Host) -> Result<(), EnforceError> {
-        let all: NodeMask = self.nodes.iter().copied().collect();
-        self.policy = match request {
-            Request::Map(_) | Request::Interleave => None,
-            Request::FirstTouch => host.chosen.then_some(Policy::PreferredMany(all)),
-            Request::RoundRobin => Some(Policy::Interleave(all)),
-            Request::Weighted => Some(Policy::WeightedInterleave(all)),
-            Request::Node(n) => {
-                let node = self.nodes.get(*n as usize).ok_or_else(|| {
-                    EnforceError::new(format!(
-                        "--policy node:{n}: nodes are 0 to {}",
-                        self.nodes.len() - 1
-                    ))
-                })?;
-                Some(Policy::Preferred(std::iter::once(*node).collect()))
-            }
-        };
-        if host.pretended {
-            self.policy = None;
-        }
-        self.settle_policy(all);
-        if *request == Request::Interleave {
-            let nodes = (0..self.nodes.len() as u32).map(NodeId).collect();
-            let options = Options {
-                binding: Binding::None,
-                threads: None,
-                page_size: PageSize::Auto,
-                roles: Roles::Number,
-                places: Vec::new(),
-            };
-            let mut table = self.empty_table(Distribution::Interleave(nodes), host, &options, false)?;
-            table.rules = self.table.take().map(|table| table.rules).unwrap_or_default();
-            self.table = Some(table);
-        }
-        Ok(())
-    }
-
-    /// Replaces a policy that needs a newer kernel by the nearest one that this kernel has.
-    fn settle_policy(&mut self, all: NodeMask) {
-        let Some(Err(error)) = self.policy.map(Policy::probe) else {
-            return;
-        };
-        let (instead, note) = match self.policy {
-            Some(Policy::WeightedInterleave(_)) => (
-                Some(Policy::Interleave(all)),
-                "this kernel has no weighted interleave (Linux 6.9): equal weights",
-            ),
-            Some(Policy::PreferredMany(_)) => (
-                None,
-                "this kernel cannot prefer several nodes (Linux 5.15): --nodes is for threads only",
-            ),
-            _ => (None, "the kernel refused the memory policy"),
-        };
-        self.policy = instead;
-        self.notes.push(format!("{note} ({error})"));
     }
 
     /// Plans how threads are bound: OpenMP binds its own threads, the preload binds others when they are created.

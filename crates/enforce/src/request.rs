@@ -1,6 +1,7 @@
 //! Parses the value of `--policy` of `nodewise run`.
 
 use crate::EnforceError;
+use nodewise_files::pieces;
 use nodewise_placement::{Placement, is_mirror, not_a_placement};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -21,6 +22,8 @@ pub enum Request {
     Node(u32),
     /// Interleaved in the order of faults, by the kernel's weights (Linux 6.9).
     Weighted,
+    /// Interleaved by these weights, one for each node.
+    WeightedBy(Vec<u32>),
 }
 
 impl Request {
@@ -35,7 +38,7 @@ impl Request {
         let policy = &*policy.to_string_lossy();
         let unknown = |hint: &str| {
             EnforceError::new(format!(
-                "unknown policy `{policy}`{hint}; known: map:FILE, first-touch, interleave, round-robin, node:N, weighted"
+                "unknown policy `{policy}`{hint}; known: map:FILE, first-touch, interleave, round-robin, node:N, weighted, weighted:W,W,…"
             ))
         };
         if is_mirror(policy) {
@@ -57,6 +60,7 @@ impl Request {
             ("interleave", "") => Ok(Self::Interleave),
             ("round-robin", "") => Ok(Self::RoundRobin),
             ("weighted", "") => Ok(Self::Weighted),
+            ("weighted", weights) => weighted(policy, weights),
             ("node", number) => number
                 .parse()
                 .map(Self::Node)
@@ -94,6 +98,19 @@ const DECIDED: &[&str] = &[
     "hot-objects",
     "fill",
 ];
+
+fn weighted(policy: &str, weights: &str) -> Result<Request, EnforceError> {
+    if weights == "readers" {
+        return Err(needs_profile(policy));
+    }
+    match pieces::Policy::parse(policy) {
+        Ok(pieces::Policy::Weighted(weights)) => Ok(Request::WeightedBy(weights)),
+        Ok(_) => Err(EnforceError::new(format!(
+            "--policy {policy}: write weighted:3,1"
+        ))),
+        Err(error) => Err(EnforceError::usage(error.to_string())),
+    }
+}
 
 fn needs_profile(policy: &str) -> EnforceError {
     EnforceError::new(format!(
@@ -134,6 +151,7 @@ mod tests {
         assert_eq!(of("inter").unwrap(), Request::Interleave);
         assert_eq!(of("Round-Robin").unwrap(), Request::RoundRobin);
         assert_eq!(of("no:2").unwrap(), Request::Node(2));
+        assert_eq!(of("Weighted:3,0").unwrap(), Request::WeightedBy(vec![3, 0]));
     }
 
     #[test]
@@ -151,6 +169,9 @@ mod tests {
             ("loaclity", "did you mean locality?"),
             ("map", "needs a file"),
             ("node:x", "not a node number"),
+            ("weighted:0,0", "write weighted:3,1"),
+            ("weighted:300", "up to 255"),
+            ("weighted:readers", "needs a profile"),
             ("map:", "needs a file"),
             ("map:/nonexistent.map", "cannot read the map /nonexistent.map"),
         ] {

@@ -24,8 +24,10 @@ pub mod frames;
 mod free_memory;
 pub mod freeze;
 pub mod futex;
+mod held_setting;
 mod host;
 mod huge_mappings;
+pub mod interleave_weights;
 pub mod interrupts;
 pub mod loads;
 pub mod lock;
@@ -63,5 +65,6 @@ pub mod userfaultfd;
 
 pub use control_group::ControlGroup;
 pub use free_memory::FreeMemory;
+pub use held_setting::HeldSetting;
 pub use host::{Host, ReadError};
 pub use page_moves::PageMoves;

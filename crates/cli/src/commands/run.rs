@@ -28,7 +28,8 @@ const NO_INSPECTION: Duration = Duration::from_secs(1 << 30);
 
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// map:FILE, first-touch, interleave, round-robin, node:N, weighted
+    /// map:FILE, first-touch, interleave, round-robin, node:N, weighted (by the kernel's weights), weighted:W,W,… (one for
+    /// each node)
     #[arg(long, value_name = "P", default_value = "first-touch")]
     policy: OsString,
     /// Put objects on nodes, whatever the policy: a path or file:PATTERN, shm:PATTERN, memfd:PATTERN, sysv, shared,
@@ -93,20 +94,26 @@ fn roles(text: &str) -> Result<Roles, String> {
 
 pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     check_files(arguments)?;
-    let mut plan = plan(arguments).map_err(own_failure)?;
+    let host = host(arguments).map_err(own_failure)?;
+    let options = options(arguments);
+    let request = Request::parse(&arguments.policy).map_err(own_failure)?;
+    let mut plan = Plan::new(&request, &host, &arguments.command, &options).map_err(own_failure)?;
     if arguments.dry_run {
         outcome::print_plan(&plan, arguments.json)?;
         return Ok(Outcome::Done);
     }
     plan.objects = arguments.objects.as_deref().map(empty).transpose()?;
+    let weights = plan.hold_weights(&host, &options).map_err(own_failure)?;
     let folder = Folder::new(&plan).map_err(own_failure)?;
     let files = files::place(&plan);
     if !arguments.json {
-        files::lines(&plan, &files)
+        plan.weights_line()
             .iter()
+            .chain(&files::lines(&plan, &files))
             .for_each(|line| output::message(line));
     }
     let (status, watch, followed) = execute(arguments, &plan, folder.path())?;
+    drop(weights);
     let achieved = achieved(&plan, folder.path(), &watch);
     plan.note_unplaced(folder.path());
     let ran = Ran {
@@ -129,16 +136,14 @@ fn check_files(arguments: &Arguments) -> anyhow::Result<()> {
         .map_err(|e| failure(125, e.to_string()))
 }
 
-fn plan(arguments: &Arguments) -> Result<Plan, EnforceError> {
-    let request = Request::parse(&arguments.policy)?;
-    let options = Options {
+fn options(arguments: &Arguments) -> Options {
+    Options {
         binding: arguments.bind.clone(),
         threads: arguments.threads,
         page_size: arguments.page_size.unwrap_or(PageSize::Auto),
         roles: arguments.roles,
         places: arguments.place.clone(),
-    };
-    Plan::new(&request, &host(arguments)?, &arguments.command, &options)
+    }
 }
 
 /// This host; for a trace, a pretended one.

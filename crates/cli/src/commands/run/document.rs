@@ -46,6 +46,8 @@ pub struct Planned<'a> {
     program: Option<String>,
     nodes: &'a [u32],
     threads: Threads<'a>,
+    policy: Option<String>,
+    kernel_weights: BTreeMap<u32, u32>,
     rules_found: usize,
     rules: Vec<Rule<'a>>,
     environment: BTreeMap<&'a str, &'a str>,
@@ -159,6 +161,8 @@ impl<'a> Planned<'a> {
                 cpus: plan.threads.cpus.iter().map(|c| c.0).collect(),
                 nodes: plan.threads.nodes.iter().map(|n| n.0).collect(),
             },
+            policy: plan.policy.map(|policy| policy.to_string()),
+            kernel_weights: plan.weights.iter().copied().collect(),
             rules_found: plan.found(),
             rules: plan.rules.iter().map(rule).collect(),
             environment: plan

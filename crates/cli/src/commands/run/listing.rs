@@ -31,6 +31,7 @@ pub fn lines(plan: &Plan) -> Vec<String> {
         lines.push("roles    by data: threads go where the pages are that they write".into());
     }
     lines.extend(plan.policy.iter().map(|p| format!("policy   {p}")));
+    lines.extend(plan.weights_line().map(|line| format!("weights  {line}")));
     lines.extend(
         plan.environment
             .iter()
