@@ -3,6 +3,7 @@
 use crate::EnforceError;
 use nodewise_linux::interleave_weights::Weights;
 use nodewise_machine::{CpuId, Machine};
+use std::io;
 use std::path::Path;
 
 /// When the kernel makes transparent huge pages of 2 MiB.
@@ -35,12 +36,14 @@ pub struct KernelWeights {
 }
 
 impl KernelWeights {
-    /// Those of this kernel, if it has any.
-    pub(crate) fn read() -> Option<Self> {
+    fn read() -> Result<Self, String> {
         let host = nodewise_linux::Host::default();
-        let now = host.interleave_weights().ok()?;
+        let now = host.interleave_weights().map_err(|e| match e.kind() {
+            io::ErrorKind::NotFound => "this kernel has no weighted interleaving (Linux 6.9)".to_owned(),
+            _ => format!("the kernel's interleave weights cannot be read ({e})"),
+        })?;
         let writable = now.writable(&host);
-        Some(Self { now, writable })
+        Ok(Self { now, writable })
     }
 }
 
@@ -51,8 +54,8 @@ pub struct Host {
     pub nodes: Vec<HostNode>,
     /// When the kernel makes transparent huge pages.
     pub huge: HugePages,
-    /// The kernel's interleave weights; `None` before Linux 6.9.
-    pub weights: Option<KernelWeights>,
+    /// The kernel's interleave weights, or why a command cannot have some of its own.
+    pub weights: Result<KernelWeights, String>,
     /// Whether there is only one node to choose from.
     pub single: bool,
     /// Whether the user chose the nodes.
@@ -95,7 +98,7 @@ impl Host {
         Self {
             nodes: (0..nodes).map(node).collect(),
             huge: HugePages::Never,
-            weights: None,
+            weights: Err("nothing is known of this kernel".into()),
             single: false,
             chosen: false,
             pretended: true,

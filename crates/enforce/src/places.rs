@@ -1,6 +1,7 @@
 //! `run --place OBJECTS=HOW`: rules of the command line.
 
 use crate::{EnforceError, Host};
+use nodewise_analysis::figures::plural;
 use nodewise_files::pieces::{Policy, turns};
 use nodewise_machine::NodeId;
 use nodewise_placement::{Distribution, NAMED_KINDS, Named, Rule, Selector};
@@ -84,9 +85,9 @@ fn distribution(how: &str, host: &Host) -> Result<Distribution, String> {
         }
         Ok(Policy::Weighted(weights)) => {
             return Err(format!(
-                "{} weights for {} nodes; give each node one",
-                weights.len(),
-                numbers.len()
+                "{} for {}; give each node one, 0 for none",
+                plural(weights.len(), "weight"),
+                plural(numbers.len(), "node")
             ));
         }
         _ => {
@@ -145,7 +146,7 @@ mod tests {
             ("shm=everywhere", "how: interleave, block"),
             ("shm=node:7", "nodes: 0,1"),
             ("shm=node 7", "how: "),
-            ("shm=weighted:1", "1 weights for 2 nodes"),
+            ("shm=weighted:1", "1 weight for 2 nodes"),
         ] {
             let error = rule(text, &host).unwrap_err().to_string();
             assert!(error.contains(expected) && !error.contains('\n'), "{error}");

@@ -25,13 +25,27 @@ pub(crate) struct Setting {
     pub(crate) writes: fn(&[u32]) -> Vec<(usize, u32)>,
     /// What a file, by number, holds while a change is being made, besides old and new.
     pub(crate) meanwhile: Option<(usize, u32)>,
+    /// Whether each file is put back for itself. Else, and for the last file if it is a switch that all others depend on, all
+    /// files must be as we left them.
+    pub(crate) separate: Separate,
+}
+
+/// Which files are put back where others changed some of them meanwhile.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Separate {
+    /// None: all are as we left them, or all stay.
+    No,
+    /// Those that are as we left them, but for this number of files at the end.
+    AllBut(usize),
 }
 
 impl Setting {
     fn write(&self, values: &[u32]) -> io::Result<()> {
-        (self.writes)(values)
-            .into_iter()
-            .try_for_each(|(file, value)| std::fs::write(&self.files[file], value.to_string()))
+        (self.writes)(values).into_iter().try_for_each(|(file, value)| {
+            let path = &self.files[file];
+            std::fs::write(path, value.to_string())
+                .map_err(|e| io::Error::new(e.kind(), format!("{}: {e}", path.display())))
+        })
     }
 }
 
@@ -48,15 +62,29 @@ pub struct HeldSetting {
 }
 
 impl HeldSetting {
-    /// Takes ownership of a setting that has the values `now`, and changes it. The note is kept in `folder`.
+    /// Takes ownership of a setting, and changes it. The note is kept in `folder`. `now` reads the values, once nobody else
+    /// changes them; `wanted` makes of them those to set.
     ///
     /// # Errors
-    /// It cannot be written, or another of our processes has it: `WouldBlock`.
-    pub(crate) fn take(folder: &Path, setting: Setting, now: &[u32], values: &[u32]) -> io::Result<Self> {
+    /// It cannot be read or written, or another of our processes has it: `WouldBlock`.
+    pub(crate) fn take(
+        folder: &Path,
+        setting: Setting,
+        now: impl FnOnce() -> io::Result<Vec<u32>>,
+        wanted: impl FnOnce(&[u32]) -> io::Result<Vec<u32>>,
+    ) -> io::Result<Self> {
         if setting.files.len() > MOST {
             return Err(io::Error::other(format!("more than {MOST} files")));
         }
         let file = lock(folder, &setting)?;
+        let now = &*now()?;
+        if now.len() != setting.files.len() {
+            return Err(io::Error::other(format!(
+                "the kernel's {} have changed",
+                setting.what
+            )));
+        }
+        let values = wanted(now)?;
         // A note of another number of files was left before a node came or went.
         let same = file.metadata()?.len() == (now.len() * 12) as u64;
         let left = Note::read(&file, now.len()).filter(|left| same && left.explains(now, setting.meanwhile));
@@ -66,7 +94,7 @@ impl HeldSetting {
         let before = left.map_or_else(|| now.to_vec(), |left| left.before[..now.len()].to_vec());
         Note::new(&before, now, now).write(&file, now.len())?;
         let held = Self::keep(setting, file, &before)?;
-        held.set(values)?;
+        held.set(&values)?;
         Ok(held)
     }
 
@@ -94,7 +122,7 @@ impl HeldSetting {
         // SAFETY: system calls alone; what it reads was made before.
         let keeper = unsafe {
             cleanup_process::start(setting.name, &kept, || {
-                wait_and_restore(&files, setting.meanwhile, &writes);
+                wait_and_restore(&files, setting.meanwhile, setting.separate, &writes);
             })
         };
         Ok(Self {
@@ -172,9 +200,13 @@ impl Note {
 
     /// Whether these values were written by us, possibly in part.
     fn explains(&self, values: &[u32], meanwhile: Option<(usize, u32)>) -> bool {
-        values.iter().enumerate().all(|(i, value)| {
-            *value == self.latest[i] || *value == self.earlier[i] || meanwhile == Some((i, *value))
-        })
+        let explained = |(i, value): (usize, &u32)| self.explains_one(i, *value, meanwhile);
+        values.iter().enumerate().all(explained)
+    }
+
+    /// Likewise of one file.
+    fn explains_one(&self, file: usize, value: u32, meanwhile: Option<(usize, u32)>) -> bool {
+        value == self.latest[file] || value == self.earlier[file] || meanwhile == Some((file, value))
     }
 }
 
@@ -199,7 +231,12 @@ fn lock(folder: &Path, setting: &Setting) -> io::Result<File> {
 }
 
 /// Runs in the keeper, which has the pipe as descriptor 0 and the note as 1: the pipe is closed when its parent ends.
-fn wait_and_restore(files: &[CString], meanwhile: Option<(usize, u32)>, writes: &[(usize, String)]) {
+fn wait_and_restore(
+    files: &[CString],
+    meanwhile: Option<(usize, u32)>,
+    separate: Separate,
+    writes: &[(usize, String)],
+) {
     // SAFETY: system calls on our own memory and descriptors; there is no useful reaction to an error of these. The
     // note's descriptor is never closed.
     unsafe {
@@ -210,8 +247,15 @@ fn wait_and_restore(files: &[CString], meanwhile: Option<(usize, u32)>, writes: 
         for (value, file) in now.iter_mut().zip(files) {
             *value = number(file);
         }
-        if Note::read(&note, files.len()).is_some_and(|note| note.explains(&now[..files.len()], meanwhile)) {
-            for (file, value) in writes {
+        if let Some(note) = Note::read(&note, files.len()) {
+            let all = note.explains(&now[..files.len()], meanwhile);
+            let alone = |file: usize| match separate {
+                Separate::No => false,
+                Separate::AllBut(last) => {
+                    file + last < files.len() && note.explains_one(file, now[file], meanwhile)
+                }
+            };
+            for (file, value) in writes.iter().filter(|(file, _)| all || alone(*file)) {
                 let descriptor = libc::open(files[*file].as_ptr(), libc::O_WRONLY | libc::O_TRUNC);
                 libc::write(descriptor, value.as_ptr().cast(), value.len());
                 libc::close(descriptor);

@@ -1,6 +1,6 @@
 //! Scan period of the kernel's NUMA balancing: `sched/numa_balancing` in debugfs, for all processes.
 
-use crate::held_setting::{HeldSetting, Setting};
+use crate::held_setting::{HeldSetting, Separate, Setting};
 use crate::{Host, ReadError};
 use std::io;
 
@@ -78,7 +78,6 @@ impl Held {
     /// # Errors
     /// It cannot be read or written, or another of our processes has it: `WouldBlock`.
     pub fn take(host: &Host, scan: Scan) -> io::Result<Self> {
-        let now = host.scan().map_err(|e| io::Error::new(e.kind(), e.to_string()))?;
         let folder = host.sys().join("kernel/debug/sched/numa_balancing");
         let setting = Setting {
             what: "scan setting",
@@ -86,8 +85,13 @@ impl Held {
             files: FILES.iter().map(|name| folder.join(name)).collect(),
             writes,
             meanwhile: Some(MINIMUM_MEANWHILE),
+            separate: Separate::No,
         };
-        HeldSetting::take(&host.run(), setting, &now.values(), &scan.values()).map(Self)
+        let now = || {
+            let now = host.scan().map_err(|e| io::Error::new(e.kind(), e.to_string()))?;
+            Ok(now.values().to_vec())
+        };
+        HeldSetting::take(&host.run(), setting, now, |_| Ok(scan.values().to_vec())).map(Self)
     }
 
     /// Changes the setting again.

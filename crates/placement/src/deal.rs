@@ -16,13 +16,11 @@ impl Deal {
     /// up to 1.
     #[must_use]
     pub fn new(shares: &[f64]) -> Self {
-        let weights = hundredths(shares);
-        let divisor = weights.iter().copied().fold(0, greatest_common_divisor).max(1);
-        let length = ROUND / divisor;
+        let weights = lowest_terms(&hundredths(shares));
+        let length: u32 = weights.iter().sum();
         let mut dealt = vec![0u32; weights.len()];
         let due = |slot: u32, node: usize, dealt: &[u32]| {
-            i64::from(weights[node] / divisor) * i64::from(slot + 1)
-                - i64::from(dealt[node]) * i64::from(length)
+            i64::from(weights[node]) * i64::from(slot + 1) - i64::from(dealt[node]) * i64::from(length)
         };
         let mut next = |slot: u32| {
             let most = (0..weights.len())
@@ -69,7 +67,14 @@ impl Deal {
     }
 }
 
-pub(crate) fn greatest_common_divisor(a: u32, b: u32) -> u32 {
+/// The same proportions in the smallest whole numbers; all 0 stays so.
+#[must_use]
+pub fn lowest_terms(weights: &[u32]) -> Vec<u32> {
+    let divisor = weights.iter().copied().fold(0, greatest_common_divisor).max(1);
+    weights.iter().map(|weight| weight / divisor).collect()
+}
+
+fn greatest_common_divisor(a: u32, b: u32) -> u32 {
     if b == 0 {
         a
     } else {

@@ -27,7 +27,7 @@ mod tier;
 #[cfg(test)]
 mod fixtures;
 
-pub use deal::Deal;
+pub use deal::{Deal, lowest_terms};
 pub use distribution::{ObjectPage, cumulative};
 pub use mapping::Mapping;
 pub use migration::{MIGRATION_POLICIES, MigrationPolicy, Move, Observed, Reason, Rows, migration_policy};

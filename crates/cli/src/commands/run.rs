@@ -94,16 +94,24 @@ fn roles(text: &str) -> Result<Roles, String> {
 
 pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     check_files(arguments)?;
-    let host = host(arguments).map_err(own_failure)?;
+    let mut host = host(arguments).map_err(own_failure)?;
     let options = options(arguments);
     let request = Request::parse(&arguments.policy).map_err(own_failure)?;
-    let mut plan = Plan::new(&request, &host, &arguments.command, &options).map_err(own_failure)?;
+    let planned = |host: &Host| Plan::new(&request, host, &arguments.command, &options).map_err(own_failure);
+    let mut plan = planned(&host)?;
     if arguments.dry_run {
         outcome::print_plan(&plan, arguments.json)?;
         return Ok(Outcome::Done);
     }
     plan.objects = arguments.objects.as_deref().map(empty).transpose()?;
-    let weights = plan.hold_weights(&host, &options).map_err(own_failure)?;
+    let weights = match plan.hold_weights() {
+        Ok(weights) => weights,
+        Err(why) => {
+            host.weights = Err(why.to_string());
+            plan = planned(&host)?;
+            None
+        }
+    };
     let folder = Folder::new(&plan).map_err(own_failure)?;
     let files = files::place(&plan);
     if !arguments.json {

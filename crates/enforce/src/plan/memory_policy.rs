@@ -1,14 +1,16 @@
 //! The memory policy that a command starts with, and what stands for one that the kernel does not have.
 
-use super::{Options, Plan};
+use super::{Options, PageSize, Plan};
 use crate::{EnforceError, Host, Request};
+use nodewise_analysis::figures::plural;
 use nodewise_files::pieces::turns;
 use nodewise_linux::HeldSetting;
 use nodewise_linux::interleave_weights;
 use nodewise_linux::mempolicy::Policy;
 use nodewise_linux::node_mask::NodeMask;
 use nodewise_machine::NodeId;
-use nodewise_placement::Distribution;
+use nodewise_placement::{Distribution, lowest_terms};
+use std::io;
 
 impl Plan {
     /// The memory policy of the process; what goes by page number needs the preload instead.
@@ -28,7 +30,14 @@ impl Plan {
             Request::WeightedBy(weights) => return self.weigh(weights, host, options),
             Request::FirstTouch => host.chosen.then_some(Policy::PreferredMany(all)),
             Request::RoundRobin => Some(Policy::Interleave(all)),
-            Request::Weighted => Some(Policy::WeightedInterleave(all)),
+            Request::Weighted => {
+                if host.weights.as_ref().is_ok_and(|kernel| kernel.now.temporary) {
+                    let note =
+                        "the kernel's interleave weights are those of another `nodewise run` until it ends";
+                    self.notes.push(note.into());
+                }
+                Some(Policy::WeightedInterleave(all))
+            }
             Request::Node(n) => {
                 let node = self.nodes.get(*n as usize).ok_or_else(|| {
                     EnforceError::new(format!(
@@ -52,11 +61,11 @@ impl Plan {
             return;
         };
         let (instead, note) = match self.policy {
-            Some(Policy::WeightedInterleave(_)) => (
+            Some(Policy::WeightedInterleave(_)) if unknown(&error) => (
                 Some(Policy::Interleave(all)),
                 "this kernel has no weighted interleave (Linux 6.9): equal weights",
             ),
-            Some(Policy::PreferredMany(_)) => (
+            Some(Policy::PreferredMany(_)) if unknown(&error) => (
                 None,
                 "this kernel cannot prefer several nodes (Linux 5.15): --nodes is for threads only",
             ),
@@ -73,7 +82,12 @@ impl Plan {
         host: &Host,
         options: &Options,
     ) -> Result<(), EnforceError> {
-        let fresh = self.empty_table(Distribution::Interleave(nodes), host, options, false)?;
+        // The kernel, which deals where it can, does so by pages of the size that it has.
+        let options = Options {
+            page_size: PageSize::Auto,
+            ..options.clone()
+        };
+        let fresh = self.empty_table(Distribution::Interleave(nodes), host, &options, false)?;
         match &mut self.table {
             Some(table) => {
                 table.flags |= fresh.flags;
@@ -85,77 +99,61 @@ impl Plan {
         Ok(())
     }
 
-    /// Interleaves by these weights, one for each node: by the kernel, of which all memory of all programs has it, where
-    /// its weights are these or may be set, else by page number.
+    /// Interleaves by these weights, one for each node: by the kernel, of which all memory of the program has it, where its
+    /// weights are these or may be set, else by page number.
     fn weigh(&mut self, weights: &[u32], host: &Host, options: &Options) -> Result<(), EnforceError> {
         if weights.len() != self.nodes.len() {
             return Err(EnforceError::usage(format!(
-                "--policy weighted: {} weights for {} nodes; give each node one",
-                weights.len(),
-                self.nodes.len()
+                "--policy weighted: {} for {}; give each node one, 0 for none",
+                plural(weights.len(), "weight"),
+                plural(self.nodes.len(), "node")
             )));
         }
-        let wanted: Vec<(u32, u32)> = self.nodes.iter().copied().zip(reduced(weights)).collect();
-        let used = || wanted.iter().copied().filter(|(_, weight)| *weight > 0);
-        let mask: NodeMask = used().map(|(node, _)| node).collect();
+        let weights = lowest_terms(weights);
+        let wanted = self.nodes.iter().copied().zip(weights.iter().copied());
+        let used: Vec<(u32, u32)> = wanted.filter(|(_, weight)| *weight > 0).collect();
+        let mask: NodeMask = used.iter().map(|(node, _)| *node).collect();
         let policy = Policy::WeightedInterleave(mask);
-        let kernel = host.weights.as_ref().filter(|_| policy.probe().is_ok());
-        let Some(kernel) = kernel else {
-            return self.weigh_by_page(
-                &wanted,
-                "this kernel has no weighted interleave (Linux 6.9)",
-                host,
-                options,
-            );
+        let kernel = match (&host.weights, policy.probe()) {
+            (Ok(kernel), Ok(())) => kernel,
+            (Err(why), _) => return self.weigh_by_page(&weights, why, host, options),
+            (_, Err(error)) => {
+                let why = format!("the kernel refused weighted interleaving ({error})");
+                return self.weigh_by_page(&weights, &why, host, options);
+            }
         };
-        let now: Option<Vec<u32>> = used().map(|(node, _)| kernel.now.of(node)).collect();
-        let same = !kernel.now.temporary
-            && now.is_some_and(|now| reduced(&now).into_iter().eq(used().map(|(_, weight)| weight)));
-        if !same && !kernel.writable {
-            return self.weigh_by_page(
-                &wanted,
-                "the kernel's interleave weights are root's to set",
-                host,
-                options,
-            );
+        if !kernel.writable {
+            let now: Option<Vec<u32>> = used.iter().map(|(node, _)| kernel.now.of(*node)).collect();
+            let same = now.is_some_and(|now| {
+                lowest_terms(&now)
+                    .iter()
+                    .eq(used.iter().map(|(_, weight)| weight))
+            });
+            if !same || kernel.now.temporary {
+                let why = "the kernel's interleave weights cannot be set here (root's, below /sys)";
+                return self.weigh_by_page(&weights, why, host, options);
+            }
+        } else {
+            // Those that are these already are held as well, so that no other run changes them.
+            self.weights = used;
         }
         self.policy = Some(policy);
-        if !same {
-            self.weights = used().collect();
-        }
         Ok(())
     }
 
     /// Sets the kernel's interleave weights if the plan says so. They are put back when what this returns is dropped, and
-    /// when this process ends in any other way. Where they cannot be set, pages are dealt by number instead.
+    /// when this process ends in any other way.
     ///
     /// # Errors
-    /// Neither is possible.
-    pub fn hold_weights(
-        &mut self,
-        host: &Host,
-        options: &Options,
-    ) -> Result<Option<HeldSetting>, EnforceError> {
+    /// They cannot be set: a plan for a host with this reason in its `weights` does without.
+    pub fn hold_weights(&self) -> io::Result<Option<HeldSetting>> {
         if self.weights.is_empty() {
             return Ok(None);
         }
-        interleave_weights::hold(&nodewise_linux::Host::default(), &self.weights)
-            .map(Some)
-            .or_else(|error| {
-                let weights = std::mem::take(&mut self.weights);
-                let of = |node: &u32| {
-                    weights
-                        .iter()
-                        .find(|(n, _)| n == node)
-                        .map_or(0, |(_, weight)| *weight)
-                };
-                let wanted: Vec<(u32, u32)> = self.nodes.iter().map(|node| (*node, of(node))).collect();
-                self.weigh_by_page(&wanted, &error.to_string(), host, options)
-                    .map(|()| None)
-            })
+        interleave_weights::hold(&nodewise_linux::Host::default(), &self.weights).map(Some)
     }
 
-    /// What is to be known by whoever else interleaves by weights on this host; `None` if the kernel's weights stay.
+    /// The weights that the kernel has for all programs while this one runs; `None` if they stay as they are.
     #[must_use]
     pub fn weights_line(&self) -> Option<String> {
         let each = self
@@ -164,56 +162,52 @@ impl Plan {
             .map(|(node, weight)| format!("{weight} on node {node}"));
         let each: Vec<String> = each.collect();
         (!each.is_empty()).then(|| {
-            format!(
-                "the kernel's interleave weights, for all programs, are {} until this ends",
-                each.join(", ")
-            )
+            let each = each.join(", ");
+            format!("the kernel's interleave weights for all programs are {each} while this one runs")
         })
     }
 
-    /// Where the kernel does not interleave by these weights, for this reason: by page number if the preload can, else equally.
+    /// Where the kernel does not interleave by these weights, for this reason: by page number if the preload can, else
+    /// equally.
     fn weigh_by_page(
         &mut self,
-        wanted: &[(u32, u32)],
+        weights: &[u32],
         why: &str,
         host: &Host,
         options: &Options,
     ) -> Result<(), EnforceError> {
-        let used = wanted
-            .iter()
-            .filter(|(_, weight)| *weight > 0)
-            .map(|(node, _)| *node)
-            .collect();
-        self.policy = (!host.pretended).then_some(Policy::Interleave(used));
+        let used = self.nodes.iter().zip(weights).filter(|(_, weight)| **weight > 0);
+        self.policy = (!host.pretended).then(|| Policy::Interleave(used.map(|(node, _)| *node).collect()));
+        let dealt = match self.unreached {
+            true => "this program takes no preload: equal weights",
+            false => {
+                "heap objects of 64 KiB and more of dynamically linked programs are dealt by page number in these shares, the \
+                 rest equally"
+            }
+        };
+        self.notes.push(format!("{why}: {dealt}"));
+        self.settle_policy(NodeMask::default());
         if self.unreached {
-            self.notes
-                .push(format!("{why}, and this program takes no preload: equal weights"));
             return Ok(());
         }
-        self.notes.push(format!(
-            "{why}: objects of 64 KiB and more are dealt by page number in these shares, the rest equally"
-        ));
-        let (nodes, weights): (Vec<u32>, Vec<u32>) =
-            (0..).zip(wanted.iter().map(|(_, weight)| *weight)).unzip();
-        let turns = turns(&weights, &nodes).into_iter().map(NodeId).collect();
+        let nodes: Vec<u32> = (0..weights.len() as u32).collect();
+        let turns = turns(weights, &nodes).into_iter().map(NodeId).collect();
         self.by_page_number(turns, host, options)
     }
 }
 
-/// The same shares in the smallest numbers.
-fn reduced(weights: &[u32]) -> Vec<u32> {
-    let divisor = weights.iter().copied().fold(0, common_divisor).max(1);
-    weights.iter().map(|weight| weight / divisor).collect()
-}
-
-fn common_divisor(a: u32, b: u32) -> u32 {
-    if b == 0 { a } else { common_divisor(b, a % b) }
+/// Whether the kernel knows no such policy; a filter of system calls, as containers have, refuses otherwise.
+fn unknown(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::InvalidInput | io::ErrorKind::Unsupported
+    )
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Binding, PageSize, Roles};
+    use crate::{Binding, Roles};
     use std::ffi::OsString;
 
     fn planned(weights: &[u32]) -> Result<Plan, EnforceError> {
@@ -239,7 +233,7 @@ mod tests {
         let table = plan.table.unwrap();
         assert_eq!(table.fallback.to_string(), "interleave 0,0,1,0");
         assert!(
-            plan.notes[0].contains("no weighted interleave"),
+            plan.notes[0].contains("nothing is known of this kernel: heap objects"),
             "{:?}",
             plan.notes
         );
@@ -249,11 +243,5 @@ mod tests {
     fn each_node_has_a_weight() {
         let error = planned(&[3, 1, 1]).unwrap_err().to_string();
         assert!(error.contains("3 weights for 2 nodes"), "{error}");
-    }
-
-    #[test]
-    fn shares_are_in_the_smallest_numbers() {
-        assert_eq!(reduced(&[6, 0, 2]), [3, 0, 1]);
-        assert_eq!(reduced(&[255]), [1]);
     }
 }

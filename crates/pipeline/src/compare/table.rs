@@ -195,8 +195,8 @@ fn notes(machine: &Machine, simulation: &Simulation) -> String {
         let range = p.assumed_latency;
         let _ = writeln!(
             out,
-            "Varied likewise: what remote memory takes longer than local, of which the machine's file has no source, between {:.1} and \
-             {:.1} times that.",
+            "Varied likewise: what remote memory takes longer than local, of which the machine's file has no source, between {} and \
+             {} times that.",
             range.min, range.max
         );
     }

@@ -1,6 +1,6 @@
 //! Interleave in proportion to controller bandwidth.
 
-use crate::deal::greatest_common_divisor;
+use crate::deal::lowest_terms;
 use crate::{Context, Mapping, PagePolicy};
 use nodewise_machine::{Machine, NodeId};
 
@@ -25,8 +25,7 @@ pub fn weights(machine: &Machine) -> Vec<u32> {
         }
     };
     let weights: Vec<u32> = machine.nodes.iter().map(|n| weight(n.bandwidth)).collect();
-    let divisor = weights.iter().copied().fold(0, greatest_common_divisor).max(1);
-    weights.into_iter().map(|w| w / divisor).collect()
+    lowest_terms(&weights)
 }
 
 /// One round: each node, repeated by its weight.
