@@ -25,8 +25,7 @@ pub(crate) struct Setting {
     pub(crate) writes: fn(&[u32]) -> Vec<(usize, u32)>,
     /// What a file, by number, holds while a change is being made, besides old and new.
     pub(crate) meanwhile: Option<(usize, u32)>,
-    /// Whether each file is put back for itself. Else, and for the last file if it is a switch that all others depend on, all
-    /// files must be as we left them.
+    /// Which of them are put back where others changed some.
     pub(crate) separate: Separate,
 }
 
