@@ -22,7 +22,6 @@ mod first_touch;
 mod histogram;
 mod interval;
 mod last_writes;
-mod merge;
 mod metrics;
 mod moves;
 mod node_counts;
