@@ -1,61 +1,15 @@
-//! Filters the proposals of a policy and accounts for the moves made.
+//! One interval of the control loop: decide, move, record; and the account of all moves.
 
 // Why: docs/decisions/live-loop.md
 
 use crate::budget::{Budget, Rate};
 use crate::failed_pages::FailedPages;
+use crate::filter::{Cooldowns, Limits, Offered, by_benefit, filter};
 use crate::ledger::History;
-use crate::{BatchResult, Ledger, PageResult, Settings};
+use crate::{Actuator, BatchResult, HeldBack, Ledger, Observer, PageResult, Settings};
 use nodewise_machine::NodeId;
-use nodewise_placement::{MigrationPolicy, Move, Observed, Reason, Rows, Tier};
+use nodewise_placement::{MigrationPolicy, Move, Observed, Tier};
 use nodewise_profile::PageNumber;
-use serde::Serialize;
-use std::cmp::Ordering;
-use std::collections::HashSet;
-use std::ops::Range;
-
-/// Proposals of one step that were not carried out, counted by the first reason that applied. JSON documents contain it
-/// with these field names.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct HeldBack {
-    /// Fewer accesses than [`Settings::minimum_samples`], or a difference between nodes that is not significant.
-    pub few_samples: u64,
-    /// The page is in cooldown after a move or a failure. Policies with a [tier](MigrationPolicy::tier) pass over such
-    /// pages.
-    pub resting: u64,
-    /// Over the rate limit, [`Settings::pages_per_second`].
-    pub rate: u64,
-    /// Over the cost budget for the run time so far.
-    pub budget: u64,
-}
-
-impl HeldBack {
-    /// Pages by cause, in the words of profiles and reports.
-    #[must_use]
-    pub fn causes(&self) -> Vec<(String, u64)> {
-        let all = [
-            ("few samples", self.few_samples),
-            ("resting", self.resting),
-            ("rate", self.rate),
-            ("budget", self.budget),
-        ];
-        all.map(|(cause, pages)| (cause.to_owned(), pages)).into()
-    }
-
-    /// Adds those of another step.
-    pub fn add(&mut self, other: &Self) {
-        self.few_samples += other.few_samples;
-        self.resting += other.resting;
-        self.rate += other.rate;
-        self.budget += other.budget;
-    }
-
-    /// Sum over all reasons.
-    #[must_use]
-    pub fn total(&self) -> u64 {
-        self.few_samples + self.resting + self.rate + self.budget
-    }
-}
 
 /// The moves of one interval.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -68,6 +22,15 @@ pub struct Decision {
     pub messages: u64,
     /// Whether access counts are to be halved after the moves: another half-life has passed.
     pub halve: bool,
+}
+
+/// The decision and the results of one interval.
+#[derive(Clone, Debug)]
+pub struct Interval {
+    /// The moves that were decided, without those into a tier for which there was no room.
+    pub decision: Decision,
+    /// Results of the moves that were tried.
+    pub outcome: BatchResult,
 }
 
 /// A move whose result is not known yet.
@@ -128,17 +91,21 @@ impl Controller {
             return Decision::default();
         }
         self.intervals += 1;
-        let mut held_back = HeldBack::default();
         let (cooldown, now) = (self.settings.cooldown, self.intervals);
-        let cooldowns = Cooldowns::new(&self.history, &self.stayed, cooldown, now);
+        let cooldowns = &Cooldowns::new(&self.history, &self.stayed, cooldown, now);
         let mut moves = match self.policy.tier() {
             Some(_) => self.policy.decide(&Offered { observed, cooldowns }),
             None => self.policy.decide(observed),
         };
         let exact = observed.exact();
-        moves.retain(|m| self.may_move(m, exact, &mut held_back));
-        let paired = retain_pairs(&mut moves);
-        self.limit(&mut moves, paired, &mut held_back);
+        let limits = Limits {
+            cooldowns,
+            minimum_samples: f64::from(self.settings.minimum_samples),
+            rate: &self.rate,
+            budget: &self.budget,
+            page_bytes: self.settings.page_bytes,
+        };
+        let held_back = filter(&mut moves, exact, &limits);
         if let Some(tier) = self.policy.tier() {
             moves.sort_by_key(|m| tier.nodes().contains(&m.to));
         }
@@ -223,7 +190,7 @@ impl Controller {
     }
 
     /// Truncates the last step to its first `tried` moves, because they cost more than predicted.
-    pub(crate) fn hold_back(&mut self, decision: &mut Decision, tried: usize) {
+    fn hold_back(&mut self, decision: &mut Decision, tried: usize) {
         let left = (decision.moves.len() - tried) as u64;
         decision.held_back.budget += left;
         self.rate.give_back(left);
@@ -232,7 +199,7 @@ impl Controller {
     }
 
     /// Drops moves from the last step that are not to be made after all; `kept`: whether the move at this place stays.
-    pub(crate) fn drop_moves(&mut self, decision: &mut Decision, kept: impl Fn(usize) -> bool) {
+    fn drop_moves(&mut self, decision: &mut Decision, kept: impl Fn(usize) -> bool) {
         let before = decision.moves.len();
         let (mut at, mut also) = (0..before, 0..before);
         decision.moves.retain(|_| at.next().is_some_and(&kept));
@@ -315,168 +282,6 @@ impl Controller {
             self.rate.add_run_time(passed);
         }
     }
-
-    /// Whether a proposal is significant and its page not in cooldown; otherwise counts why.
-    fn may_move(&self, each: &Move, exact: bool, held_back: &mut HeldBack) -> bool {
-        let past = self.history.of(each.page);
-        let moves = past.map_or(0, |p| p.moves);
-        let few = each.reason.evidence < f64::from(self.settings.minimum_samples);
-        if few || !(exact || is_significant(&each.reason, moves)) {
-            held_back.few_samples += 1;
-            return false;
-        }
-        let in_cooldown = self.cooldowns().contains(each.page);
-        held_back.resting += u64::from(in_cooldown);
-        !in_cooldown
-    }
-
-    fn cooldowns(&self) -> Cooldowns<'_> {
-        Cooldowns::new(
-            &self.history,
-            &self.stayed,
-            self.settings.cooldown,
-            self.intervals,
-        )
-    }
-
-    /// Truncates the moves to what rate and budget allow, keeping those of most benefit, and both of each pair.
-    fn limit(&self, moves: &mut Vec<Move>, paired: bool, held_back: &mut HeldBack) {
-        let rate = self.rate.allows();
-        let batches = 1 + u32::from(paired);
-        let affordable = self.budget.affordable(self.settings.page_bytes, batches);
-        let (mut most, wanted) = (rate.min(affordable), moves.len() as u64);
-        if wanted <= most {
-            return;
-        }
-        held_back.rate = wanted.saturating_sub(rate);
-        held_back.budget = wanted - most - held_back.rate;
-        if most > 0 && paired {
-            moves.sort_unstable_by(by_benefit);
-            let splits = moves[most as usize - 1].reason.partner == Some(moves[most as usize].index);
-            most = match (splits, most) {
-                (false, _) => most,
-                (true, 1) => 2, // else none would ever move
-                (true, _) => most - 1,
-            };
-        } else if most > 0 {
-            moves.select_nth_unstable_by(most as usize - 1, by_benefit);
-        }
-        moves.truncate(most as usize);
-        moves.sort_unstable_by_key(|m| m.index);
-    }
-}
-
-/// Which pages are in cooldown.
-struct Cooldowns<'a> {
-    history: &'a History,
-    stayed: &'a FailedPages,
-    intervals: u32,
-    now: u64,
-}
-
-impl<'a> Cooldowns<'a> {
-    fn new(history: &'a History, stayed: &'a FailedPages, intervals: u32, now: u64) -> Self {
-        Self {
-            history,
-            stayed,
-            intervals,
-            now,
-        }
-    }
-
-    fn contains(&self, page: PageNumber) -> bool {
-        let past = self.history.of(page);
-        past.is_some_and(|past| past.in_cooldown(self.now, self.intervals))
-            || self.stayed.in_cooldown(page, self.now)
-    }
-}
-
-/// Pages with what the controller knows of their cooldowns.
-struct Offered<'a> {
-    observed: &'a dyn Observed,
-    cooldowns: Cooldowns<'a>,
-}
-
-impl Observed for Offered<'_> {
-    fn nodes(&self) -> usize {
-        self.observed.nodes()
-    }
-
-    fn len(&self) -> usize {
-        self.observed.len()
-    }
-
-    fn page(&self, index: usize) -> PageNumber {
-        self.observed.page(index)
-    }
-
-    fn home(&self, index: usize) -> NodeId {
-        self.observed.home(index)
-    }
-
-    fn counts(&self, index: usize, counts: &mut [u64]) {
-        self.observed.counts(index, counts);
-    }
-
-    fn read(&self, pages: Range<usize>, rows: &mut Rows) {
-        self.observed.read(pages, rows);
-    }
-
-    fn free(&self, node: NodeId) -> Option<u64> {
-        self.observed.free(node)
-    }
-
-    fn in_cooldown(&self, index: usize) -> bool {
-        self.cooldowns.contains(self.observed.page(index))
-    }
-
-    fn first(&self, index: usize) -> Option<NodeId> {
-        self.observed.first(index)
-    }
-
-    fn page_shift(&self) -> u32 {
-        self.observed.page_shift()
-    }
-
-    fn exact(&self) -> bool {
-        self.observed.exact()
-    }
-}
-
-/// The 95 % quantile of the standard normal distribution.
-const CHANCE: f64 = 1.644_854;
-
-/// One-sided test at the 5 % level (normal approximation of the binomial) that the new node accesses the page more than
-/// its home. Since a page is tested again in every interval, twice the variance is assumed once it has moved twice.
-/// Moves with `regardless` set are not tested: policies that spread pages do not claim that the new node uses them more.
-fn is_significant(reason: &Reason, moves: u16) -> bool {
-    let home = reason.home_count.unwrap_or(0.0);
-    let (more, both) = (reason.to_count - home, reason.to_count + home);
-    let doubt = if moves < 2 { 1.0 } else { 2.0 };
-    reason.regardless || more * more > CHANCE * CHANCE * doubt * both
-}
-
-/// Orders moves by descending benefit: accesses of the new node minus those of the home (of the policy's threshold where
-/// the home's are unknown), then by the number of samples.
-pub(crate) fn by_benefit(a: &Move, b: &Move) -> Ordering {
-    let gain =
-        |m: &Move| (m.reason.to_count - m.reason.home_count.unwrap_or(m.reason.count_threshold)).max(0.0);
-    let better = gain(b).total_cmp(&gain(a));
-    let surer = || b.reason.evidence.total_cmp(&a.reason.evidence);
-    // The moves of a pair have the same reason, and are neighbours.
-    let pair = |m: &Move| m.reason.partner.map_or(m.index, |partner| partner.min(m.index));
-    better
-        .then_with(surer)
-        .then(pair(a).cmp(&pair(b)))
-        .then(a.index.cmp(&b.index))
-}
-
-/// Drops moves whose partners are not among them; returns whether any have partners.
-fn retain_pairs(moves: &mut Vec<Move>) -> bool {
-    let paired = moves.iter().filter(|m| m.reason.partner.is_some());
-    let paired: HashSet<usize> = paired.map(|m| m.index).collect();
-    moves.retain(|m| m.reason.partner.is_none_or(|partner| paired.contains(&partner)));
-    !paired.is_empty()
 }
 
 /// The facts about the moves that [`Controller::record`] needs. If counts are `exact`, a move is incorrect when the page's
@@ -497,35 +302,232 @@ fn pending(moves: &[Move], observed: &dyn Observed, exact: bool) -> Vec<Pending>
     moves.iter().map(each).collect()
 }
 
+/// Runs one interval: decide, move, record. `now` returns the time in nanoseconds from any origin.
+pub fn run_interval(
+    controller: &mut Controller,
+    now: &mut dyn FnMut() -> u64,
+    observer: &mut dyn Observer,
+    actuator: &mut dyn Actuator,
+) -> Interval {
+    let mut decision = controller.step(now(), observer.observed());
+    let outcome = match decision.moves.is_empty() {
+        true => BatchResult::default(),
+        false => make(controller, &mut decision, actuator),
+    };
+    controller.hold_back(&mut decision, outcome.results.len());
+    controller.record(now(), &outcome);
+    let mut gone = Vec::new();
+    for (i, each) in decision.moves.iter().enumerate() {
+        match outcome.result(i) {
+            PageResult::Gone => gone.push(each.page),
+            result if result.arrived() => observer.moved(each),
+            _ => {}
+        }
+    }
+    if !gone.is_empty() {
+        gone.sort_unstable(); // what leaves a tier comes before what comes into it
+        observer.forget(&gone);
+    }
+    if decision.halve {
+        observer.halve();
+    }
+    observer.begin();
+    Interval { decision, outcome }
+}
+
+/// Size of the first part of a batch, bytes: measures the current cost of moving.
+const TRIAL_BYTES: u64 = 256 << 10;
+/// Largest factor by which a part exceeds the part before.
+const GROWTH: f64 = 8.0;
+
+/// Makes the moves in parts of growing size, each of which takes at most half of the remaining budget by the measured
+/// cost of the parts before. Moves without a result were not tried.
+/// `allowed_ns`: what they may cost.
+fn carry_out(
+    controller: &Controller,
+    moves: &[Move],
+    allowed_ns: Option<u64>,
+    actuator: &mut dyn Actuator,
+) -> BatchResult {
+    let Some(allowed) = allowed_ns else {
+        return actuator.apply(moves);
+    };
+    let trial = (TRIAL_BYTES / controller.settings().page_bytes).max(1) as usize;
+    let (mut all, mut next) = (BatchResult::default(), trial);
+    while next >= trial && all.results.len() < moves.len() {
+        let rest = &moves[all.results.len()..];
+        let part = &rest[..next.min(rest.len())];
+        let outcome = actuator.apply(part);
+        all.results.extend((0..part.len()).map(|i| outcome.result(i)));
+        all.took_ns = all.took_ns.saturating_add(outcome.took_ns);
+        let (done, left) = (
+            all.results.len() as f64,
+            allowed.saturating_sub(all.took_ns) as f64,
+        );
+        next = (0.5 * left * done / all.took_ns.max(1) as f64).min(GROWTH * done) as usize;
+    }
+    all
+}
+
+/// Makes the moves of a decision. What leaves a tier is moved first, so that there is room for what comes into it; no more
+/// comes than there is room for then.
+fn make(controller: &mut Controller, decision: &mut Decision, actuator: &mut dyn Actuator) -> BatchResult {
+    let leaves = |m: &Move| {
+        controller
+            .tier()
+            .is_some_and(|tier| !tier.nodes().contains(&m.to))
+    };
+    let leaving = decision.moves.partition_point(leaves);
+    let allowed = controller.allowance_ns();
+    if leaving == 0 {
+        return carry_out(controller, &decision.moves, allowed, actuator);
+    }
+    let share = if leaving < decision.moves.len() { 2 } else { 1 };
+    let (first, for_first) = (&decision.moves[..leaving], allowed.map(|ns| ns / share));
+    let mut all = carry_out(controller, first, for_first, actuator);
+    if all.results.len() < leaving || leaving == decision.moves.len() {
+        return all;
+    }
+    if let Some(free) = actuator.free() {
+        let fit = fitting(&decision.moves[leaving..], free);
+        controller.drop_moves(decision, |i| i < leaving || fit[i - leaving]);
+    }
+    let left = allowed.map(|ns| ns.saturating_sub(all.took_ns));
+    let outcome = carry_out(controller, &decision.moves[leaving..], left, actuator);
+    all.results.extend(outcome.results);
+    all.took_ns = all.took_ns.saturating_add(outcome.took_ns);
+    all
+}
+
+/// Which of the moves find room on their nodes, those of most benefit first.
+fn fitting(moves: &[Move], mut free: Vec<u64>) -> Vec<bool> {
+    let mut order: Vec<usize> = (0..moves.len()).collect();
+    order.sort_unstable_by(|a, b| by_benefit(&moves[*a], &moves[*b]));
+    let mut fits = vec![false; moves.len()];
+    for i in order {
+        let room = free.get_mut(moves[i].to.index()).filter(|room| **room > 0);
+        fits[i] = room.is_some();
+        room.into_iter().for_each(|room| *room -= 1);
+    }
+    fits
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Tracker;
+    use nodewise_placement::{MigrationPolicy, Reason};
+    use proptest::prelude::*;
 
-    #[test]
-    fn what_both_nodes_use_alike_stays() {
-        let says = |to_count: f64, home: f64| {
+    const SECOND: u64 = 1_000_000_000;
+
+    /// Proposes to move every page of node 0 to node 1.
+    struct Everything;
+
+    impl MigrationPolicy for Everything {
+        fn name(&self) -> String {
+            "everything".into()
+        }
+
+        fn decide(&mut self, observed: &dyn Observed) -> Vec<Move> {
+            let away = (0..observed.len()).filter(|i| observed.home(*i) == NodeId(0));
             let reason = Reason {
-                to_count,
-                home_count: Some(home),
+                to_count: 9.0,
+                evidence: 9.0,
                 ..Reason::default()
             };
-            let holds = [0, 1, 2, 3, 9].map(|moves| is_significant(&reason, moves));
-            assert!(holds.is_sorted_by(|surer, less| surer >= less));
-            holds[0]
+            away.map(|index| Move {
+                index,
+                page: observed.page(index),
+                from: NodeId(0),
+                to: NodeId(1),
+                reason,
+            })
+            .collect()
+        }
+    }
+
+    /// Makes every move, at a configured cost.
+    struct Costly(u64);
+
+    impl Actuator for Costly {
+        fn apply(&mut self, moves: &[Move]) -> BatchResult {
+            BatchResult {
+                results: vec![PageResult::Moved; moves.len()],
+                took_ns: self.0 * moves.len() as u64,
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_page_may_cost_what_it_will_and_the_budget_holds(pages in 1u64..4000, page_ns in 1u64..3_000_000, share in 0.01f64..0.2) {
+            let settings = Settings { budget: share, half_life: 0, ..Settings::default() };
+            let trial = page_ns * TRIAL_BYTES / settings.page_bytes;
+            let mut controller = Controller::new(Box::new(Everything), settings);
+            let mut tracker = Tracker::new(2, 0, 4096);
+            for page in (0..pages).map(PageNumber) {
+                tracker.add(page, NodeId(1), 9);
+                tracker.set_home(page, NodeId(0));
+            }
+            tracker.settle();
+            let (mut now, mut held_back) = (0, 0);
+            for second in 0..40 {
+                now = second * SECOND;
+                let turn = run_interval(&mut controller, &mut || now, &mut tracker, &mut Costly(page_ns));
+                held_back += turn.decision.held_back.budget;
+                prop_assert_eq!(turn.decision.moves.len(), turn.outcome.results.len());
+                let budget = share * now as f64;
+                prop_assert!(controller.ledger().spent_ns as f64 <= budget + trial as f64);
+            }
+            let (all, afforded) = ((page_ns * pages) as f64, share * now as f64 - 2.0 * trial as f64);
+            prop_assert!(controller.ledger().spent_ns as f64 >= all.min(0.5 * afforded));
+            prop_assert!(held_back > 0);
+            prop_assert_eq!(controller.ledger().stayed(PageResult::Left), 0);
+        }
+    }
+    /// Moves pages, but reports that it did not.
+    struct Hidden;
+
+    impl Actuator for Hidden {
+        fn apply(&mut self, moves: &[Move]) -> BatchResult {
+            BatchResult {
+                results: vec![PageResult::Busy; moves.len()],
+                took_ns: 1,
+            }
+        }
+    }
+
+    #[test]
+    fn a_page_that_came_unseen_is_a_move_of_ours() {
+        let settings = Settings {
+            budget: f64::INFINITY,
+            half_life: 0,
+            ..Settings::default()
         };
-        assert!(says(3.0, 0.0) && says(7.0, 2.0) && says(600.0, 400.0));
-        assert!(!says(2.0, 0.0) && !says(5.0, 2.0) && !says(505.0, 495.0));
-        assert!(!says(3.0, 5.0));
-        let spread = Reason {
-            regardless: true,
-            ..Reason::default()
-        };
-        assert!(is_significant(&spread, 9));
-        // Of 20 draws from two equal nodes: how often the difference is taken for significant, by the binomial
-        // distribution.
-        let choose = |k: u64| (0..k).fold(1.0, |c, i| c * (20 - i) as f64 / (i + 1) as f64);
-        let enough = (0..=20).filter(|k| *k > 10 && says(*k as f64, 20.0 - *k as f64));
-        let chance = enough.map(choose).sum::<f64>() / f64::from(1 << 20);
-        assert!((0.02..0.07).contains(&chance), "{chance}");
+        let mut controller = Controller::new(Box::new(Everything), settings.clone());
+        let mut tracker = Tracker::new(2, 0, 16);
+        let page = PageNumber(7);
+        tracker.add(page, NodeId(1), 9);
+        tracker.set_home(page, NodeId(0));
+        tracker.settle();
+        let turn = run_interval(&mut controller, &mut || SECOND, &mut tracker, &mut Hidden);
+        let ledger = controller.ledger();
+        assert_eq!(
+            (
+                turn.decision.moves.len(),
+                ledger.stayed(PageResult::Busy),
+                ledger.migrations
+            ),
+            (1, 1, 0)
+        );
+        controller.arrived_after_all(page, NodeId(0), NodeId(1));
+        let ledger = controller.ledger();
+        assert_eq!(
+            (ledger.stayed(PageResult::Busy), ledger.migrations, ledger.bytes),
+            (0, 1, settings.page_bytes)
+        );
+        controller.arrived_after_all(page, NodeId(1), NodeId(0));
+        assert_eq!(controller.ledger().ping_pongs, 1);
     }
 }

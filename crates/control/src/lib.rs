@@ -12,14 +12,15 @@
 
 #![forbid(unsafe_code)]
 
+mod actuator;
 pub mod asym;
 mod batch_result;
 mod budget;
 mod climb;
 mod controller;
 mod failed_pages;
+mod filter;
 pub mod groups;
-mod interval;
 mod ledger;
 pub mod roles;
 mod settings;
@@ -30,10 +31,11 @@ mod properties;
 #[cfg(test)]
 mod tier_properties;
 
+pub use actuator::{Actuator, DryRun, Observer};
 pub use batch_result::{BatchResult, PageResult};
 pub use climb::Climb;
-pub use controller::{Controller, Decision, HeldBack};
-pub use interval::{Actuator, DryRun, Interval, Observer, run_interval};
+pub use controller::{Controller, Decision, Interval, run_interval};
+pub use filter::HeldBack;
 pub use ledger::Ledger;
 pub use settings::Settings;
 pub use tracker::Tracker;

@@ -11,6 +11,7 @@ use crate::Observer;
 use nodewise_machine::NodeId;
 use nodewise_placement::{Move, Observed};
 use nodewise_profile::PageNumber;
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 /// Allocation granularity in pages.
@@ -110,6 +111,29 @@ impl Tracker {
             layout.fade(&mut self.entries[at]);
         }
         self.add(page, node, weight);
+    }
+
+    /// Takes in samples, each with its page, the node that accessed it and its weight, and then where pages are. `decaying`: counts
+    /// are moving sums, as by [`Tracker::add_decaying`]. Returns the pages whose home was another node, with that one.
+    pub fn take_samples(
+        &mut self,
+        samples: &[(PageNumber, NodeId, u32)],
+        decaying: bool,
+        homes: &BTreeMap<PageNumber, NodeId>,
+    ) -> Vec<(PageNumber, NodeId)> {
+        for (page, node, weight) in samples {
+            match decaying {
+                true => self.add_decaying(*page, *node, *weight),
+                false => self.add(*page, *node, *weight),
+            }
+        }
+        let mut elsewhere = Vec::new();
+        for (page, home) in homes {
+            let before = self.home_of(*page).filter(|before| before != home);
+            elsewhere.extend(before.map(|before| (*page, before)));
+            self.set_home(*page, *home);
+        }
+        elsewhere
     }
 
     /// Sets the home of a tracked page; its counts restart if it was on another node. The first call after additions sorts.

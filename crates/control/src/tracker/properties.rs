@@ -349,6 +349,28 @@ fn pages_that_are_ranked_stay_comparable() {
 }
 
 #[test]
+fn samples_count_before_a_page_is_found_elsewhere() {
+    let mut tracker = Tracker::new(2, 0, 100);
+    let (page, node) = (PageNumber, NodeId);
+    let homes = |at: u32| BTreeMap::from([(page(3), node(at)), (page(5), node(1))]);
+    let seen_first = [
+        (page(5), node(0), 1),
+        (page(3), node(1), 2),
+        (page(3), node(1), 1),
+    ];
+    assert_eq!(tracker.take_samples(&seen_first, false, &homes(0)), []);
+    tracker.settle();
+    assert_eq!(seen(&tracker), [(3, 0, vec![0, 3]), (5, 1, vec![1, 0])]);
+    // Moved by somebody: its counts, also those of the same look, are of where it was.
+    let then = [(page(3), node(0), 4), (page(5), node(0), 1)];
+    assert_eq!(
+        tracker.take_samples(&then, false, &homes(1)),
+        [(page(3), node(0))]
+    );
+    assert_eq!(seen(&tracker), [(3, 1, vec![0, 0]), (5, 1, vec![2, 0])]);
+}
+
+#[test]
 fn a_moving_sum_follows_its_page_and_leaves_the_others() {
     let mut tracker = Tracker::new(2, 0, 100).ranking();
     let page = PageNumber;

@@ -85,51 +85,42 @@ impl Session {
         let fresh: Vec<PageNumber> = fresh.into_iter().map(page_of).collect();
         self.forget_new(&fresh);
         let homes = self.homes(pid, &asked(touches, shift), page_of);
-        let tracker = &mut self.tracker;
+        let mut latencies = self.ranking.as_mut().and_then(Ranking::latencies);
+        let mut samples = Vec::new();
         for touch in touches {
-            let page = page_of(touch.address);
-            if let Some(node) = touch.node {
-                self.fresh += match self.ranking.as_mut().and_then(Ranking::latencies) {
-                    Some(latencies) => {
-                        let weight = latencies.weight(process, touch.address, touch.time_ns);
-                        weight
-                            .inspect(|weight| tracker.add_decaying(page, node, *weight))
-                            .map_or(0, u64::from)
-                    }
-                    None => {
-                        tracker.add(page, node, 1);
-                        1
-                    }
-                };
-                if let Some(home) = tracker.home_of(page).or_else(|| homes.get(&page).copied()) {
-                    self.status.sampled(page, home == node);
-                    if let Some(threads) = &mut self.threads {
-                        threads.sampled(pid, touch.tid, page, home);
-                    }
+            let (page, Some(node)) = (page_of(touch.address), touch.node) else {
+                continue;
+            };
+            let weight = match &mut latencies {
+                Some(latencies) => latencies.weight(process, touch.address, touch.time_ns),
+                None => Some(1),
+            };
+            samples.extend(weight.map(|weight| (page, node, weight)));
+            if let Some(home) = self.tracker.home_of(page).or_else(|| homes.get(&page).copied()) {
+                self.status.sampled(page, home == node);
+                if let Some(threads) = &mut self.threads {
+                    threads.sampled(pid, touch.tid, page, home);
                 }
             }
         }
-        self.status.tracked = tracker.tracked();
-        self.set_homes(pid, homes, &fresh);
-    }
-
-    /// Records the home nodes of pages. `fresh`: pages that had no home before.
-    fn set_homes(&mut self, pid: u32, homes: BTreeMap<PageNumber, NodeId>, fresh: &[PageNumber]) {
-        let tracker = &mut self.tracker;
-        let mut elsewhere = Vec::new();
-        for (page, to) in homes {
-            let before = tracker.home_of(page).filter(|from| *from != to);
-            tracker.set_home(page, to);
-            if let Some(from) = before.filter(|_| fresh.binary_search(&page).is_err()) {
-                elsewhere.push(MovedPages {
-                    pid,
-                    page,
-                    count: 1,
-                    from,
-                    to,
-                });
-            }
-        }
+        let decaying = latencies.is_some();
+        self.fresh += samples
+            .iter()
+            .map(|(_, _, weight)| u64::from(*weight))
+            .sum::<u64>();
+        let elsewhere = self.tracker.take_samples(&samples, decaying, &homes);
+        self.status.tracked = self.tracker.tracked();
+        let moved = |(page, from): (PageNumber, NodeId)| MovedPages {
+            pid,
+            page,
+            count: 1,
+            from,
+            to: homes[&page],
+        };
+        let known = elsewhere
+            .into_iter()
+            .filter(|(page, _)| fresh.binary_search(page).is_err());
+        let elsewhere: Vec<MovedPages> = known.map(moved).collect();
         self.found_elsewhere(pid, &elsewhere);
     }
 
