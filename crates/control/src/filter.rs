@@ -17,12 +17,13 @@ use std::ops::Range;
 /// with these field names.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct HeldBack {
-    /// Fewer accesses than [`Settings::minimum_samples`], or a difference between nodes that is not significant.
+    /// Fewer accesses than [`Settings::minimum_samples`](crate::Settings::minimum_samples), or a difference between nodes that
+    /// is not significant.
     pub few_samples: u64,
-    /// The page is in cooldown after a move or a failure. Policies with a [tier](MigrationPolicy::tier) pass over such
-    /// pages.
+    /// The page is in cooldown after a move or a failure. Policies with a
+    /// [tier](nodewise_placement::MigrationPolicy::tier) pass over such pages.
     pub resting: u64,
-    /// Over the rate limit, [`Settings::pages_per_second`].
+    /// Over the rate limit, [`Settings::pages_per_second`](crate::Settings::pages_per_second).
     pub rate: u64,
     /// Over the cost budget for the run time so far.
     pub budget: u64,
