@@ -53,21 +53,14 @@ def record(program, who, size, number, reuse):
     """A profile with a slice for each parallel region. The plain build runs as well, for its CPU time, which the profile then has."""
     folder = FOLDER / "profiles" / size / f"{program}-{who}" / str(number)
     words = command(RECORDED, program, INITS[who][program], SIZES[size][program])
-    if reuse and kept(folder) and manifest(folder)["command"] == [str(w) for w in words] and timed(folder):
+    found = reuse and kept(folder)
+    # A plain run that is too short to sample has no time.
+    if found and found["command"] == [str(w) for w in words] and found["plain_cpu_ns"] is not None:
         return folder
     folder.parent.mkdir(parents=True, exist_ok=True)
     run([NODEWISE, "record", "--force", "--threads", THREADS, "--slice", "region", "--plain", PLAIN / program, "-o", folder, "--",
          *words], OMP_WAIT_POLICY="passive")
     return folder
-
-
-def manifest(profile):
-    return json.loads((profile / "manifest.json").read_text(encoding="utf-8"))
-
-
-def timed(profile):
-    """Whether the plain build's time is known; one that is too short to sample is not."""
-    return manifest(profile)["plain_cpu_ns"] is not None
 
 
 def affinity(machine, threads):

@@ -1,9 +1,7 @@
 //! Nodes and CPUs of this host that a placed program may use.
 
 use crate::EnforceError;
-use nodewise_linux::interleave_weights::Weights;
 use nodewise_machine::{CpuId, Machine};
-use std::io;
 use std::path::Path;
 
 /// When the kernel makes transparent huge pages of 2 MiB.
@@ -26,27 +24,6 @@ pub struct HostNode {
     pub cpus: Vec<CpuId>,
 }
 
-/// The weights of the kernel's weighted interleaving (Linux 6.9), which are the whole system's.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct KernelWeights {
-    /// The weights, and whether another of our processes set them.
-    pub now: Weights,
-    /// Whether this process may change them.
-    pub writable: bool,
-}
-
-impl KernelWeights {
-    fn read() -> Result<Self, String> {
-        let host = nodewise_linux::Host::default();
-        let now = host.interleave_weights().map_err(|e| match e.kind() {
-            io::ErrorKind::NotFound => "this kernel has no weighted interleaving (Linux 6.9)".to_owned(),
-            _ => format!("the kernel's interleave weights cannot be read ({e})"),
-        })?;
-        let writable = now.writable(&host);
-        Ok(Self { now, writable })
-    }
-}
-
 /// The nodes and CPUs that may be used. Node i of a placement is `nodes[i]`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Host {
@@ -54,8 +31,8 @@ pub struct Host {
     pub nodes: Vec<HostNode>,
     /// When the kernel makes transparent huge pages.
     pub huge: HugePages,
-    /// The kernel's interleave weights, or why a command cannot have some of its own.
-    pub weights: Result<KernelWeights, String>,
+    /// Why the kernel's interleave weights cannot be set, once that was tried.
+    pub weights_refused: Option<String>,
     /// Whether there is only one node to choose from.
     pub single: bool,
     /// Whether the user chose the nodes.
@@ -81,7 +58,7 @@ impl Host {
         Ok(Self {
             nodes: select(&allowed, wanted)?,
             huge: huge_pages(Path::new("/sys")),
-            weights: KernelWeights::read(),
+            weights_refused: None,
             single: allowed.len() < 2,
             chosen: !wanted.is_empty(),
             pretended: false,
@@ -98,7 +75,7 @@ impl Host {
         Self {
             nodes: (0..nodes).map(node).collect(),
             huge: HugePages::Never,
-            weights: Err("nothing is known of this kernel".into()),
+            weights_refused: None,
             single: false,
             chosen: false,
             pretended: true,

@@ -43,7 +43,7 @@ pub use affinities::{Affinities, Restored};
 pub use error::EnforceError;
 pub use freezer::Stalls;
 pub use held::{Held, Holder};
-pub use host::{Host, HostNode, HugePages, KernelWeights};
+pub use host::{Host, HostNode, HugePages};
 pub use placed_files::FilesOfRule;
 pub use placed_objects::PlacedObjects;
 pub use plan::{Options, PageSize, Plan, Roles};

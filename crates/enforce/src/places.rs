@@ -1,8 +1,7 @@
 //! `run --place OBJECTS=HOW`: rules of the command line.
 
 use crate::{EnforceError, Host};
-use nodewise_analysis::figures::plural;
-use nodewise_files::pieces::{Policy, turns};
+use nodewise_files::pieces::{Policy, one_each, turns};
 use nodewise_machine::NodeId;
 use nodewise_placement::{Distribution, NAMED_KINDS, Named, Rule, Selector};
 use nodewise_profile::ObjectKind;
@@ -79,16 +78,10 @@ fn distribution(how: &str, host: &Host) -> Result<Distribution, String> {
                 ));
             }
         },
-        Ok(Policy::Weighted(weights)) if weights.len() == numbers.len() => {
+        Ok(Policy::Weighted(weights)) => {
+            one_each(&weights, numbers.len())?;
             let nodes: Vec<u32> = all.map(|node| node.0).collect();
             Distribution::Interleave(turns(&weights, &nodes).into_iter().map(NodeId).collect())
-        }
-        Ok(Policy::Weighted(weights)) => {
-            return Err(format!(
-                "{} for {}; give each node one, 0 for none",
-                plural(weights.len(), "weight"),
-                plural(numbers.len(), "node")
-            ));
         }
         _ => {
             return Err(

@@ -1,6 +1,7 @@
 //! Which page of a file goes to which node.
 
 use anyhow::bail;
+use nodewise_analysis::figures::plural;
 use nodewise_machine::NodeId;
 use nodewise_placement::{ObjectPage, Rule};
 
@@ -116,14 +117,10 @@ impl Pieces {
                     known.join(",")
                 )
             }
-            Policy::Weighted(weights) if weights.len() == nodes.len() => {
-                Pattern::Turns(turns(weights, nodes))
-            }
-            Policy::Weighted(weights) => bail!(
-                "--policy weighted: {} for {}; give each node one, 0 for none",
-                nodewise_analysis::figures::plural(weights.len(), "weight"),
-                nodewise_analysis::figures::plural(nodes.len(), "node")
-            ),
+            Policy::Weighted(weights) => match one_each(weights, nodes.len()) {
+                Ok(()) => Pattern::Turns(turns(weights, nodes)),
+                Err(why) => bail!("--policy weighted: {why}"),
+            },
             Policy::Block => Pattern::Parts {
                 nodes: nodes.to_vec(),
                 pieces: pages.div_ceil(piece).max(1),
@@ -208,6 +205,21 @@ fn each_piece(
         }
     };
     (0..pages.div_ceil(piece).max(1)).map(node).collect()
+}
+
+/// Whether there is a weight for each of so many nodes.
+///
+/// # Errors
+/// What is wrong, after the words that name the option.
+pub fn one_each(weights: &[u32], nodes: usize) -> Result<(), String> {
+    match weights.len() == nodes {
+        true => Ok(()),
+        false => Err(format!(
+            "{} for {}; give each node one, 0 for none",
+            plural(weights.len(), "weight"),
+            plural(nodes, "node")
+        )),
+    }
 }
 
 /// One round of turns: a node has as many as its weight says, spread over the round. Each turn goes to the node that is

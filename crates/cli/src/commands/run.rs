@@ -107,7 +107,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     let weights = match plan.hold_weights() {
         Ok(weights) => weights,
         Err(why) => {
-            host.weights = Err(why.to_string());
+            host.weights_refused = Some(why.to_string());
             plan = planned(&host)?;
             None
         }

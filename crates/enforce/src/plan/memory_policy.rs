@@ -2,15 +2,41 @@
 
 use super::{Options, PageSize, Plan};
 use crate::{EnforceError, Host, Request};
-use nodewise_analysis::figures::plural;
-use nodewise_files::pieces::turns;
+use nodewise_files::pieces::{one_each, turns};
 use nodewise_linux::HeldSetting;
-use nodewise_linux::interleave_weights;
+use nodewise_linux::interleave_weights::{self, Weights};
 use nodewise_linux::mempolicy::Policy;
 use nodewise_linux::node_mask::NodeMask;
 use nodewise_machine::NodeId;
 use nodewise_placement::{Distribution, lowest_terms};
 use std::io;
+
+/// The weights of the kernel's weighted interleaving (Linux 6.9), which are the whole system's.
+struct KernelWeights {
+    /// The weights, and whether another of our processes set them.
+    now: Weights,
+    /// Whether this process may change them.
+    writable: bool,
+}
+
+impl KernelWeights {
+    /// Those of this kernel, or why a command cannot have some of its own.
+    fn of(host: &Host) -> Result<Self, String> {
+        if host.pretended {
+            return Err("nothing is known of this kernel".into());
+        }
+        if let Some(why) = &host.weights_refused {
+            return Err(why.clone());
+        }
+        let system = nodewise_linux::Host::default();
+        let now = system.interleave_weights().map_err(|e| match e.kind() {
+            io::ErrorKind::NotFound => "this kernel has no weighted interleaving (Linux 6.9)".to_owned(),
+            _ => format!("the kernel's interleave weights cannot be read ({e})"),
+        })?;
+        let writable = now.writable(&system);
+        Ok(Self { now, writable })
+    }
+}
 
 impl Plan {
     /// The memory policy of the process; what goes by page number needs the preload instead.
@@ -31,7 +57,7 @@ impl Plan {
             Request::FirstTouch => host.chosen.then_some(Policy::PreferredMany(all)),
             Request::RoundRobin => Some(Policy::Interleave(all)),
             Request::Weighted => {
-                if host.weights.as_ref().is_ok_and(|kernel| kernel.now.temporary) {
+                if KernelWeights::of(host).is_ok_and(|kernel| kernel.now.temporary) {
                     let note =
                         "the kernel's interleave weights are those of another `nodewise run` until it ends";
                     self.notes.push(note.into());
@@ -102,21 +128,16 @@ impl Plan {
     /// Interleaves by these weights, one for each node: by the kernel, of which all memory of the program has it, where its
     /// weights are these or may be set, else by page number.
     fn weigh(&mut self, weights: &[u32], host: &Host, options: &Options) -> Result<(), EnforceError> {
-        if weights.len() != self.nodes.len() {
-            return Err(EnforceError::usage(format!(
-                "--policy weighted: {} for {}; give each node one, 0 for none",
-                plural(weights.len(), "weight"),
-                plural(self.nodes.len(), "node")
-            )));
-        }
+        one_each(weights, self.nodes.len())
+            .map_err(|why| EnforceError::usage(format!("--policy weighted: {why}")))?;
         let weights = lowest_terms(weights);
         let wanted = self.nodes.iter().copied().zip(weights.iter().copied());
         let used: Vec<(u32, u32)> = wanted.filter(|(_, weight)| *weight > 0).collect();
         let mask: NodeMask = used.iter().map(|(node, _)| *node).collect();
         let policy = Policy::WeightedInterleave(mask);
-        let kernel = match (&host.weights, policy.probe()) {
+        let kernel = match (KernelWeights::of(host), policy.probe()) {
             (Ok(kernel), Ok(())) => kernel,
-            (Err(why), _) => return self.weigh_by_page(&weights, why, host, options),
+            (Err(why), _) => return self.weigh_by_page(&weights, &why, host, options),
             (_, Err(error)) => {
                 let why = format!("the kernel refused weighted interleaving ({error})");
                 return self.weigh_by_page(&weights, &why, host, options);
@@ -145,7 +166,7 @@ impl Plan {
     /// when this process ends in any other way.
     ///
     /// # Errors
-    /// They cannot be set: a plan for a host with this reason in its `weights` does without.
+    /// They cannot be set: a plan for a host with this reason in its `weights_refused` does without.
     pub fn hold_weights(&self) -> io::Result<Option<HeldSetting>> {
         if self.weights.is_empty() {
             return Ok(None);
