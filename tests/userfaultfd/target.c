@@ -7,6 +7,7 @@
 #include <linux/seccomp.h>
 #include <pthread.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -27,6 +28,8 @@ static atomic_int stop;
 static atomic_long rounds;
 
 static time_t began;
+
+static void end(int signal) { stop = signal; }
 
 static void fail(const char *what) {
     struct timespec now;
@@ -451,6 +454,7 @@ int main(int argc, char **argv) {
     else if (argc > 3)
         owned = atol(argv[3]);
     pthread_t threads[KIND_COUNT];
+    signal(SIGTERM, end); // as at the end of its time
     if (!strcmp(kind, "filtered")) {
         filter();
         kind = "counts";
@@ -476,7 +480,7 @@ int main(int argc, char **argv) {
     began = now.tv_sec;
     puts("began");
     fflush(stdout);
-    for (int i = 0; i < 20 * seconds; i++)
+    for (int i = 0; i < 20 * seconds && !stop; i++)
         usleep(50000);
     stop = 1;
     for (int i = 0; i < started; i++)

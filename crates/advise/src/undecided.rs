@@ -278,7 +278,7 @@ fn because(varied: Varied, simulation: &Simulation) -> String {
         Varied::RecordingCost => {
             let known = match calibration.measured_cost {
                 true => "measured, by few samples of CPU time",
-                false => "the plain build was not timed",
+                false => calibration.why_unmeasured(),
             };
             let cost = between(calibration.recording_cost, " times");
             format!("how much recording slowed the program ({cost}; {known})")

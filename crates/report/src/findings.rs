@@ -447,8 +447,10 @@ fn notes(findings: &Findings<'_>, unknown: f64) -> Vec<String> {
     };
     if !calibration.measured_cost && matches!(calibration.basis, Basis::CpuTime | Basis::WallTime) {
         notes.push(format!(
-            "The plain build was not timed: recording slowed it by between {:.1} and {:.1} times.",
-            calibration.recording_cost.min, calibration.recording_cost.max
+            "Recording slowed the program by between {:.1} and {:.1} times: {}.",
+            calibration.recording_cost.min,
+            calibration.recording_cost.max,
+            calibration.why_unmeasured()
         ));
     }
     let several = profile.threads.len() > 1 && !meta.observer.is_sampled();

@@ -53,6 +53,8 @@ pub struct Calibration {
     pub recording_cost: Range,
     /// Whether a plain run was measured, so that the cost of recording is not assumed.
     pub measured_cost: bool,
+    /// Whether a plain run took longer than the recorded one, beyond what chance explains, and is not used.
+    pub plain_is_slower: bool,
     /// Accesses of the recorded run.
     pub accesses: u64,
     /// Lines of traffic of the recorded run.
@@ -132,6 +134,9 @@ impl Calibration {
             .cpu_ns
             .filter(|_| meta.observer == Observer::Emulate && accesses > 0)
             .map(|ns| ns as f64 / accesses as f64);
+        // Recording speeds no program up: one of the two runs was disturbed, and it is not known by how much.
+        let plain_is_slower = by_cpu.is_some_and(|cost| cost.max < 1.0);
+        let by_cpu = by_cpu.filter(|_| !plain_is_slower);
         let measured = by_cpu.or(by_wall.map(Range::exactly));
         let bounds = || cost_bounds(busy_ns, accesses, lines, parameters);
         Self {
@@ -139,10 +144,20 @@ impl Calibration {
             busy_ns,
             recording_cost: parameters.recording_cost.or(measured).unwrap_or_else(bounds),
             measured_cost: measured.is_some(),
+            plain_is_slower,
             accesses,
             lines,
             host_latency_ns: parameters.host_latency_ns,
             emulated_ns,
+        }
+    }
+
+    /// Where the cost of recording was not measured, the reason, without a full stop.
+    #[must_use]
+    pub fn why_unmeasured(&self) -> &'static str {
+        match self.plain_is_slower {
+            true => "the plain build took longer than the recorded run, so that one of the two was disturbed",
+            false => "the plain build was not timed",
         }
     }
 
@@ -201,8 +216,10 @@ fn cost_bounds(busy_ns: f64, accesses: u64, lines: u64, parameters: &Parameters)
     Range::new(1.0, TYPICAL_RECORDING_COST.clamp(1.0, most), most)
 }
 
-/// The cost by a plain run, with the 95 % interval of the ratio of two counts of samples.
-fn measured_cost(busy_ns: f64, plain_ns: f64) -> Range {
+/// The ratio of the CPU times of a recorded and a plain run, in nanoseconds, with the 95 % interval of the ratio of two
+/// counts of samples. An interval below 1 says that one of the runs was disturbed.
+#[must_use]
+pub fn measured_cost(busy_ns: f64, plain_ns: f64) -> Range {
     let samples = |ns: f64| (ns * SAMPLES_PER_NS).max(1.0);
     let off = 1.0 + 2.0 * (1.0 / samples(busy_ns) + 1.0 / samples(plain_ns)).sqrt();
     let cost = busy_ns / plain_ns;
@@ -285,6 +302,41 @@ mod tests {
         };
         let calibration = Calibration::new(&profile, &Histogram::default(), &parameters);
         assert_eq!(calibration.recording_cost.typical, 8.0);
+    }
+
+    #[test]
+    fn a_plain_run_that_took_longer_than_the_recorded_one_is_not_used() {
+        let histogram = Histogram {
+            entries: vec![Entry {
+                reads: 1_000_000,
+                writes: 0,
+                lines: 100,
+                thread: Default::default(),
+            }],
+            threads: 1,
+            ..Histogram::default()
+        };
+        // Of 2 s and 3 s of samples the ratio is known to 6 %; of 2 s and 2.05 s it may be 1.
+        for (plain_s, measured) in [(1.0, true), (2.05, true), (3.0, false)] {
+            let profile = Profile {
+                threads: vec![Thread {
+                    cpu_ns: 2_000_000_000,
+                    ..Thread::default()
+                }],
+                meta: Meta {
+                    plain_cpu_ns: Some((plain_s * 1e9) as u64),
+                    ..Meta::default()
+                },
+                ..Profile::default()
+            };
+            let calibration = Calibration::new(&profile, &histogram, &Parameters::default());
+            assert_eq!(calibration.measured_cost, measured, "{plain_s} s");
+            assert_eq!(calibration.plain_is_slower, !measured);
+            // Without it the bounds hold, from which 1 is not left out.
+            assert!(
+                measured || calibration.recording_cost.min == 1.0 && calibration.recording_cost.max > 100.0
+            );
+        }
     }
 
     #[test]

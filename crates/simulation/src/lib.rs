@@ -49,7 +49,7 @@ mod traffic;
 pub use assumed_bandwidth::with_assumed_bandwidth;
 pub use assumed_latency::with_assumed_latency;
 pub use at_once::{AfterEnd, Program, ProgramPrediction, at_once};
-pub use calibration::{Basis, Calibration};
+pub use calibration::{Basis, Calibration, measured_cost};
 pub use choice::{Choice, Spread};
 pub use copying::Copied;
 pub use disjoint_placements::{DisjointPlacements, Places, random_placement};

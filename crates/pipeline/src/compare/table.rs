@@ -158,8 +158,11 @@ fn notes(machine: &Machine, simulation: &Simulation) -> String {
     let cost = match c.basis {
         _ if c.measured_cost => format!("recording cost {:.2}×, measured", cost.typical),
         Basis::CpuTime | Basis::WallTime => format!(
-            "recording cost {:.1}× ({:.1}–{:.1}), as the plain build was not timed",
-            cost.typical, cost.min, cost.max
+            "recording cost {:.1}× ({:.1}–{:.1}), as {}",
+            cost.typical,
+            cost.min,
+            cost.max,
+            c.why_unmeasured()
         ),
         Basis::Assumed | Basis::Samples => "recording cost unknown".to_owned(),
     };

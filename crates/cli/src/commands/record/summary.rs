@@ -4,6 +4,7 @@ use crate::output::{command_line, say};
 use nodewise_observe::{Emulator, PlainRun, Recorded};
 use nodewise_profile::{Meta, ObjectKind, Observer, Profile, Thread};
 use nodewise_report::{amount, count, pages, percent, plural, seconds, whole_percent};
+use nodewise_simulation::measured_cost;
 use std::path::Path;
 use std::time::Duration;
 
@@ -202,8 +203,15 @@ fn compared(plain: &PlainRun, recorded: &Recorded) -> String {
     let meta = &recorded.profile.meta;
     let cpu: u64 = recorded.profile.threads.iter().map(|t| t.cpu_ns).sum();
     let busy = cpu as f64 * (1.0 - meta.coverage.waiting);
+    let instrumented = meta.observer == Observer::Instrument;
     match meta.plain_cpu_ns {
-        Some(plain) if busy > 0.0 && meta.observer == Observer::Instrument => format!(
+        Some(plain) if instrumented && busy > 0.0 && measured_cost(busy, plain as f64).max < 1.0 => format!(
+            "the time of the plain build is not used: it took {} of CPU time, the recorded run {}, and recording speeds \
+             nothing up: something else slowed one of them; record again when the machine is quiet",
+            seconds(plain as f64 / 1e9),
+            seconds(busy / 1e9)
+        ),
+        Some(plain) if busy > 0.0 && instrumented => format!(
             "the plain build took {} of CPU time: recording slowed the program {:.2} times",
             seconds(plain as f64 / 1e9),
             busy / plain as f64
