@@ -342,21 +342,26 @@ const GROWTH: f64 = 8.0;
 
 /// Makes the moves in parts of growing size, each of which takes at most half of the remaining budget by the measured
 /// cost of the parts before. Moves without a result were not tried.
-/// `allowed_ns`: what they may cost.
+/// `allowed_ns`: what they may cost. `room`: how many of the first of these moves there is room for now.
 fn carry_out(
     controller: &Controller,
     moves: &[Move],
     allowed_ns: Option<u64>,
     actuator: &mut dyn Actuator,
+    room: impl Fn(&dyn Actuator, &[Move]) -> usize,
 ) -> BatchResult {
     let Some(allowed) = allowed_ns else {
-        return actuator.apply(moves);
+        return actuator.apply(&moves[..room(actuator, moves)]);
     };
     let trial = (TRIAL_BYTES / controller.settings().page_bytes).max(1) as usize;
     let (mut all, mut next) = (BatchResult::default(), trial);
     while next >= trial && all.results.len() < moves.len() {
         let rest = &moves[all.results.len()..];
         let part = &rest[..next.min(rest.len())];
+        let part = &part[..room(actuator, part)];
+        if part.is_empty() {
+            break;
+        }
         let outcome = actuator.apply(part);
         all.results.extend((0..part.len()).map(|i| outcome.result(i)));
         all.took_ns = all.took_ns.saturating_add(outcome.took_ns);
@@ -380,23 +385,44 @@ fn make(controller: &mut Controller, decision: &mut Decision, actuator: &mut dyn
     let leaving = decision.moves.partition_point(leaves);
     let allowed = controller.allowance_ns();
     if leaving == 0 {
-        return carry_out(controller, &decision.moves, allowed, actuator);
+        return carry_out(controller, &decision.moves, allowed, actuator, |_, moves| {
+            moves.len()
+        });
     }
     let share = if leaving < decision.moves.len() { 2 } else { 1 };
     let (first, for_first) = (&decision.moves[..leaving], allowed.map(|ns| ns / share));
-    let mut all = carry_out(controller, first, for_first, actuator);
-    if all.results.len() < leaving || leaving == decision.moves.len() {
-        return all;
+    let mut made = carry_out(controller, first, for_first, actuator, |_, moves| moves.len());
+    if made.results.len() < leaving || leaving == decision.moves.len() {
+        return made;
     }
     if let Some(free) = actuator.free() {
         let fit = fitting(&decision.moves[leaving..], free);
         controller.drop_moves(decision, |i| i < leaving || fit[i - leaving]);
     }
-    let left = allowed.map(|ns| ns.saturating_sub(all.took_ns));
-    let outcome = carry_out(controller, &decision.moves[leaving..], left, actuator);
-    all.results.extend(outcome.results);
-    all.took_ns = all.took_ns.saturating_add(outcome.took_ns);
-    all
+    let left = allowed.map(|ns| ns.saturating_sub(made.took_ns));
+    // Other programs allocate memory meanwhile: a move that finds none is a warning in the kernel's log.
+    let outcome = carry_out(
+        controller,
+        &decision.moves[leaving..],
+        left,
+        actuator,
+        first_that_fit,
+    );
+    made.results.extend(outcome.results);
+    made.took_ns = made.took_ns.saturating_add(outcome.took_ns);
+    made
+}
+
+/// How many of the first of these moves there is room for now; all if that is not known.
+fn first_that_fit(actuator: &dyn Actuator, moves: &[Move]) -> usize {
+    let Some(mut free) = actuator.free() else {
+        return moves.len();
+    };
+    let fits = |m: &Move| {
+        let room = free.get_mut(m.to.index()).filter(|room| **room > 0);
+        room.map(|room| *room -= 1)
+    };
+    moves.iter().map_while(fits).count()
 }
 
 /// Which of the moves find room on their nodes, those of most benefit first.

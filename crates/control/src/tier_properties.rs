@@ -15,6 +15,8 @@ struct Rooms {
     free: u64,
     full: u64,
     page_ns: u64,
+    /// Free pages that another program takes after each batch.
+    others: u64,
 }
 
 impl Rooms {
@@ -24,6 +26,7 @@ impl Rooms {
             free: 0,
             full: 0,
             page_ns,
+            others: 0,
         }
     }
 }
@@ -44,8 +47,10 @@ impl Actuator for Rooms {
                 PageResult::Moved
             }
         };
+        let results = moves.iter().map(result).collect();
+        self.free = self.free.saturating_sub(self.others);
         BatchResult {
-            results: moves.iter().map(result).collect(),
+            results,
             took_ns: self.page_ns * moves.len() as u64,
         }
     }
@@ -136,6 +141,23 @@ proptest! {
             let allowed = budget * (now * SECOND) as f64;
             // Both batches begin with a part whose price is not known yet.
             prop_assert!(controller.ledger().spent_ns as f64 <= allowed + 2.0 * trial as f64);
+        }
+        prop_assert_eq!(rooms.full, 0);
+    }
+
+    #[test]
+    fn no_page_comes_where_another_program_has_taken_the_room(
+        others in 1u64..50, heat in prop::collection::vec(0u32..100, 400),
+    ) {
+        // Affordable, in several parts.
+        let mut controller = controller(Settings { budget: 0.5, ..settings() });
+        let (mut tracker, mut rooms) = (tracker(400, 200), Rooms { others, ..Rooms::full(100_000) });
+        for now in 1..10 {
+            for (page, count) in (0..).zip(&heat) {
+                tracker.add(PageNumber(page), FAST, *count);
+            }
+            let turn = interval(&mut controller, &mut tracker, &mut rooms, now * SECOND);
+            prop_assert_eq!(turn.decision.moves.len(), turn.outcome.results.len());
         }
         prop_assert_eq!(rooms.full, 0);
     }
