@@ -16,6 +16,7 @@ mod avx512;
 mod called;
 mod declarators;
 mod function;
+mod marked;
 mod members;
 mod module;
 mod naming;

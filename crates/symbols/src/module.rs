@@ -2,10 +2,9 @@
 
 use crate::called::{BODY, CallTargets};
 use nodewise_profile::Frame;
-use object::{Architecture, Object, ObjectSection, ObjectSegment, ObjectSymbol, SectionKind, SymbolKind};
+use object::{Architecture, Object, ObjectSection, ObjectSegment};
 use std::borrow::Cow;
 use std::cell::OnceCell;
-use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 /// Largest executable that is read, in bytes; with debug information real ones have a few GiB at most.
@@ -68,28 +67,6 @@ impl Module {
         self.elf()
             .section_by_name(".debug_line")
             .is_some_and(|s| s.size() > 0)
-    }
-
-    /// Address ranges of the functions directly preceded by the bytes `mark`, ascending. Needs a symbol table.
-    #[must_use]
-    pub fn marked_functions(&self, mark: &[u8]) -> Vec<Range<u64>> {
-        let elf = self.elf();
-        let code: Vec<_> = elf.sections().filter(|s| s.kind() == SectionKind::Text).collect();
-        let is_marked = |address: u64| {
-            let before = mark.len() as u64;
-            code.iter().any(|section| {
-                let bytes = section.data_range(address.wrapping_sub(before), before);
-                bytes.ok().flatten() == Some(mark)
-            })
-        };
-        let mut functions: Vec<Range<u64>> = elf
-            .symbols()
-            .filter(|s| s.kind() == SymbolKind::Text && s.size() > 0 && is_marked(s.address()))
-            .map(|s| s.address()..s.address() + s.size())
-            .collect();
-        functions.sort_unstable_by_key(|f| f.start);
-        functions.dedup();
-        functions
     }
 
     /// Demangled name of the symbol at an address.

@@ -131,3 +131,39 @@ fn avx512_is_needed_where_nothing_asks_for_it() {
     let asks = "if (!__builtin_cpu_supports(\"avx512f\")) return 1;";
     assert_eq!(needs("asks", &wide, asks), None);
 }
+
+/// Three functions in assembly: one marked, one marked without unwind information, one not marked.
+const MARKED: &str = r#"
+#define FUNCTION(name, mark, begin, end) \
+    __asm__(".text\n" mark ".globl " #name "\n.type " #name ",@function\n" #name ":\n" begin "nop\nret\n" end \
+            ".size " #name ",.-" #name "\n")
+FUNCTION(one, ".ascii \"a:mark\"\n", ".cfi_startproc\n", ".cfi_endproc\n");
+FUNCTION(two, ".ascii \"a:mark\"\n", "", "");
+FUNCTION(three, "", ".cfi_startproc\n", ".cfi_endproc\n");
+int main(void) { return 0; }
+"#;
+
+#[test]
+fn marked_functions_are_found_with_symbols_and_without() {
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
+    let (source, binary) = (folder.join("marked.c"), folder.join("marked"));
+    std::fs::write(&source, MARKED).unwrap();
+    let built = Command::new("cc").arg("-o").args([&binary, &source]).status();
+    assert!(built.unwrap().success());
+    let ranges = || Module::open(&binary).unwrap().marked_functions(b"a:mark");
+    let both = ranges();
+    // A nop and a return are two bytes.
+    assert_eq!(both.iter().map(|f| f.end - f.start).collect::<Vec<_>>(), [2, 2]);
+    assert_eq!(
+        Module::open(&binary).unwrap().symbol(both[0].start).as_deref(),
+        Some("one")
+    );
+    assert!(Command::new("strip").arg(&binary).status().unwrap().success());
+    assert_eq!(ranges(), both[..1], "where `two` ends is not known");
+    assert!(
+        Module::open(&binary)
+            .unwrap()
+            .marked_functions(b"b:mark")
+            .is_empty()
+    );
+}

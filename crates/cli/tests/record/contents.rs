@@ -210,4 +210,15 @@ fn code_that_is_not_instrumented_is_named() {
         "{}",
         stderr(&output)
     );
+
+    // A program without symbols is covered as well; two runs take different shares of their time in each part.
+    let stripped = Command::new("strip").current_dir(&folder).arg("program").status();
+    assert!(stripped.unwrap().success());
+    assert_eq!(status(&record(&folder, &["--force"], &["./program"])), 0);
+    let without = Recorded::read(&folder).profile.meta.coverage.instrumented;
+    assert!(
+        without > coverage.instrumented / 2.0,
+        "{without} of {}",
+        coverage.instrumented
+    );
 }
