@@ -14,6 +14,7 @@
 #include "llvm/Passes/PassBuilder.h"
 #include "llvm/Passes/PassPlugin.h"
 #include "llvm/Transforms/Utils/LoopSimplify.h"
+#include "llvm/Transforms/Utils/ModuleUtils.h"
 
 #include <cstdlib>
 
@@ -121,7 +122,26 @@ private:
   }
 };
 
+// Has the module refer to the symbol by which the runtime says that it serves this code (NW_INTERFACE of layout.h): the loader refuses
+// another runtime instead of letting the code corrupt its memory.
+struct InterfacePass : PassInfoMixin<InterfacePass> {
+  PreservedAnalyses run(Module &M, ModuleAnalysisManager &) {
+    if (none_of(M, instrumentable))
+      return PreservedAnalyses::all();
+    constexpr const char *Name = "nodewise.interface";
+    Type *Byte = Type::getInt8Ty(M.getContext());
+    auto *Reference = new GlobalVariable(M, PointerType::getUnqual(M.getContext()), true, GlobalValue::LinkOnceODRLinkage,
+                                         M.getOrInsertGlobal("nodewise_interface_1", Byte), Name);
+    Reference->setVisibility(GlobalValue::HiddenVisibility);
+    Reference->setComdat(M.getOrInsertComdat(Name));
+    appendToUsed(M, {Reference});
+    return PreservedAnalyses::all();
+  }
+  static bool isRequired() { return true; }
+};
+
 void add(ModulePassManager &Passes, OptimizationLevel) {
+  Passes.addPass(InterfacePass());
   FunctionPassManager PerFunction;
   PerFunction.addPass(LoopSimplifyPass());
   PerFunction.addPass(InstrumentPass());

@@ -1,6 +1,13 @@
 /* Entry points for instrumented code; further ones are in range.c and tickets.c. */
 #include "counters.h"
 
+/* Every instrumented module refers to the symbol of its interface, so that the linker and the loader refuse, by that name,
+ * code for another one. A library that can serve an older interface too exports both. */
+#define NAMED(version) nodewise_interface_##version
+#define INTERFACE(version) NAMED(version)
+NW_EXPORT extern const char INTERFACE(NW_INTERFACE);
+const char INTERFACE(NW_INTERFACE) = 1;
+
 nw_slot *nw_miss(uint64_t key) { return nw_fill(nw_thread_here(), key, __builtin_return_address(0)); }
 
 nw_thread *nw_thread_get(void) { return nw_thread_here(); }

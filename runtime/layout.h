@@ -17,6 +17,9 @@
 #include <stdint.h>
 
 #define NW_LAYOUT_VERSION 3u
+/* Version of what instrumented code and this library expect of each other: the functions it calls, the fields and sizes it
+ * uses inline. Also in compiler/pass.cpp and in nodewise_loader, which say what happens when they differ. */
+#define NW_INTERFACE 1
 #define NW_MAGIC 0x3165736977646f6eull /* "nodewis1" */
 
 #define NW_PAGE_SHIFT 12

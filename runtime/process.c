@@ -63,14 +63,26 @@ static bool enter_image(void) {
 static const char *left_out(char *const *environment, int reset);
 static void lacks(const char *why, const char *file);
 
-/* Reports that there is a recorder but this user may not write to its files, which would otherwise go unnoticed. */
-static void say_if_denied(void) {
-    static const char why[] = "nodewise: not recorded: this user may not write the profile\n";
+/* Reports that there is a recorder but this user may not write to its files, or that it is of a version that would not
+ * understand them, which would otherwise go unnoticed. */
+static void say_why_not(void) {
+    static const char denied[] = "nodewise: not recorded: this user may not write the profile\n";
+    static const char other[] = "nodewise: not recorded: this program is built by another version of nodewise than records it; "
+                                "rebuild it with that one's nodewise-cc\n";
     long file = nw_open(control, O_RDWR);
     if (file == -EACCES)
-        nw_stderr_line(why, sizeof why - 1);
-    if (!nw_failed(file))
-        nw_close(file);
+        nw_stderr_line(denied, sizeof denied - 1);
+    if (nw_failed(file))
+        return;
+    struct {
+        uint64_t magic;
+        uint32_t version;
+    } written;
+    _Static_assert(offsetof(nw_control, version) == sizeof written.magic, "as in nw_control");
+    if (nw_system(SYS_pread64, file, &written, sizeof written, 0) == sizeof written && written.magic == NW_MAGIC &&
+        written.version != NW_LAYOUT_VERSION)
+        nw_stderr_line(other, sizeof other - 1);
+    nw_close(file);
 }
 
 static bool start(const char *folder) {
@@ -80,7 +92,7 @@ static bool start(const char *folder) {
     stpcpy(stpcpy(control, raw), "/control");
     nw_control_page = nw_control_map(raw);
     if (nw_control_page == NULL)
-        say_if_denied();
+        say_why_not();
     if (nw_control_page == NULL || !enter_image())
         return false;
     nw_left_out = left_out;

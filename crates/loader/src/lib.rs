@@ -21,6 +21,6 @@ mod target;
 
 pub use foreign::Foreign;
 pub use kind::{Kind, interpreted, kind};
-pub use program::Program;
+pub use program::{INTERFACE, Program, RUNTIME};
 pub use script::MAX_INTERPRETERS;
 pub use search::{Environment, Libraries, Missing, libraries};

@@ -11,7 +11,13 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
 /// The runtime of programs built by our compiler wrappers, which refuse `-fsanitize`.
-const OWN_RUNTIME: &str = "libnodewise-rt.so";
+pub const RUNTIME: &str = "libnodewise-rt.so";
+/// The interface between instrumented code and our runtime: `NW_INTERFACE` of `runtime/layout.h`.
+pub const INTERFACE: u32 = 1;
+/// What the symbol begins with that such code refers to; its interface follows.
+const INTERFACE_SYMBOL: &[u8] = b"nodewise_interface_";
+/// The variable that all such code reads.
+const THREAD_SYMBOL: &[u8] = b"nw_self";
 
 /// An ELF program or library.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,6 +33,9 @@ pub struct Program {
     pub(crate) run_path: Option<OsString>,
     pub(crate) old_run_path: Option<OsString>,
     pub(crate) no_default_folders: bool,
+    /// The interface with our runtime that code in the file was built for; 0 if from before code named it, and `None` if
+    /// nothing in the file counts.
+    pub interface: Option<u32>,
     /// The sanitizer whose runtime the file contains or needs.
     pub(crate) sanitizer: Option<&'static str>,
 }
@@ -46,6 +55,12 @@ impl Program {
     #[must_use]
     pub fn is_dynamic(&self) -> bool {
         self.dynamic && (self.interpreter.is_some() || !self.needed.is_empty())
+    }
+
+    /// Whether the file is linked with our runtime.
+    #[must_use]
+    pub fn needs_runtime(&self) -> bool {
+        self.needed.iter().any(|n| n == RUNTIME)
     }
 
     /// Whether the file contains x86-64 code.
@@ -107,6 +122,7 @@ where
         run_path: None,
         old_run_path: None,
         no_default_folders: false,
+        interface: None,
         sanitizer: None,
     };
     let dynamic = segments
@@ -158,7 +174,22 @@ impl Program {
         let flags = value(elf::DT_FLAGS_1).unwrap_or_default();
         self.no_default_folders = flags & elf::DF_1_NODEFLIB.0 != 0;
         self.sanitizer = sanitizer(&self.needed, strings);
+        self.interface = interface(strings);
     }
+}
+
+/// The interface of the code that counts in a file, by the names of its dynamic symbols.
+fn interface(names: &[u8]) -> Option<u32> {
+    let names = || names.split(|b| *b == 0);
+    let version = |name: &[u8]| {
+        std::str::from_utf8(name.strip_prefix(INTERFACE_SYMBOL)?)
+            .ok()?
+            .parse()
+            .ok()
+    };
+    names()
+        .find_map(version)
+        .or_else(|| names().any(|name| name == THREAD_SYMBOL).then_some(0))
 }
 
 /// Name of a sanitizer whose runtime replaces `malloc` or lays out the address space. It is recognised by a needed
@@ -171,7 +202,7 @@ fn sanitizer(needed: &[OsString], strings: &[u8]) -> Option<&'static str> {
         ("msan", "MemorySanitizer"),
         ("lsan", "LeakSanitizer"),
     ];
-    let built_by_us = needed.iter().any(|n| n == OWN_RUNTIME);
+    let built_by_us = needed.iter().any(|n| n == RUNTIME);
     let linked = |short: &str| {
         let begins = [format!("lib{short}.so"), format!("libclang_rt.{short}")];
         needed

@@ -4,6 +4,7 @@ use crate::code::Library;
 use nodewise_linux::child::CpuTime;
 use nodewise_linux::clock::nanoseconds;
 use nodewise_linux::perf::{Record, Sampler};
+use nodewise_loader::RUNTIME;
 use nodewise_profile::Coverage;
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
@@ -16,8 +17,6 @@ const MARK: &[u8] = b"nodewise:counted";
 const COUNTING_COLUMN: u32 = 65535;
 /// Share of the counted samples that may lack line information before what counting took is called unknown.
 const MAX_SHARE_WITHOUT_LINES: f64 = 0.02;
-/// File name of the runtime that instrumented programs load.
-pub const RUNTIME: &str = "libnodewise-rt.so";
 /// Modules in which time counts as waiting and scheduling.
 const THREADING: [&str; 4] = ["libomp.so", "libgomp.so", "libiomp5.so", "libpthread.so"];
 /// Functions of libc in which time counts as waiting.

@@ -1,10 +1,10 @@
 //! Runs unmodified programs under QEMU's user mode: finds QEMU and the plugin, and checks what QEMU can run.
 
 use crate::error::{Error, ErrorKind};
-use crate::program::{RUNTIME, find};
+use crate::program::find;
 use crate::slicing::Slicing;
 use nodewise_linux::qemu::Qemu;
-use nodewise_loader::{Foreign, Kind, MAX_INTERPRETERS, Program, kind};
+use nodewise_loader::{Foreign, Kind, MAX_INTERPRETERS, Program, RUNTIME, kind};
 use nodewise_symbols::needs_avx512;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
@@ -178,7 +178,7 @@ fn check(file: &Path, program: &Program) -> Result<(), Error> {
         }
         _ => {}
     }
-    if program.needed.iter().any(|n| n == RUNTIME) {
+    if program.needs_runtime() {
         return Err(refused(
             file,
             "counts its accesses itself: record it with --via instrument, or its plain build with --via emulate",

@@ -136,6 +136,7 @@ mod tests {
     fn rust_and_c_agree_on_every_offset() {
         let expected = [
             ("NW_LAYOUT_VERSION", u64::from(VERSION)),
+            ("NW_INTERFACE", u64::from(nodewise_loader::INTERFACE)),
             ("NW_MAGIC", MAGIC),
             ("NW_PAGE_SHIFT", u64::from(nodewise_profile::BASE_PAGE_SHIFT)),
             ("NW_REGION_SHIFT", u64::from(REGION_SHIFT)),

@@ -3,11 +3,12 @@
 
 use crate::CHECK_INTERVAL;
 use crate::code::Library;
-use crate::coverage::{RUNTIME, SAMPLES_PER_SECOND, Samples};
+use crate::coverage::{SAMPLES_PER_SECOND, Samples};
 use crate::error::{Error, cannot_start};
 use nodewise_linux::child::{Forwarding, cpu_of_ended, shell_status};
 use nodewise_linux::clock::nanoseconds;
 use nodewise_linux::perf::Sampler;
+use nodewise_loader::RUNTIME;
 use nodewise_profile::Coverage;
 use std::fs::File;
 use std::os::unix::fs::FileTypeExt;

@@ -1,12 +1,9 @@
 //! Finds the program to be recorded, and checks whether it counts its accesses.
 
 use crate::error::{Error, ErrorKind};
-use nodewise_loader::{Foreign, Kind, interpreted, kind};
+use nodewise_loader::{Foreign, INTERFACE, Kind, interpreted, kind};
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
-
-/// The library that programs built to count are linked with.
-pub(crate) const RUNTIME: &str = "libnodewise-rt.so";
 
 /// The file that running `command` executes, by a search in `path`.
 ///
@@ -37,13 +34,14 @@ pub fn find(command: &OsStr, path: Option<&OsStr>) -> Result<PathBuf, Error> {
 /// Whether a program itself is linked with the runtime.
 #[must_use]
 pub fn is_instrumented(file: &Path) -> bool {
-    matches!(kind(file), Ok(Kind::Elf(program)) if program.needed.iter().any(|n| n == RUNTIME))
+    matches!(kind(file), Ok(Kind::Elf(program)) if program.needs_runtime())
 }
 
-/// Refuses a program whose profile would be empty. Scripts are accepted, as they may start one that counts.
+/// Refuses a program whose profile would be empty, or whose code our runtime does not fit. Scripts are accepted, as they may
+/// start one that counts.
 ///
 /// # Errors
-/// The program is not built with `nodewise-cc`.
+/// The program is not built with `nodewise-cc`, or by a version with another interface to the runtime.
 pub fn check_instrumented(file: &Path) -> Result<(), Error> {
     let unreadable = |e| {
         Error::new(
@@ -55,8 +53,17 @@ pub fn check_instrumented(file: &Path) -> Result<(), Error> {
         Kind::Elf(program) => program,
         Kind::Script { .. } | Kind::Data => return Ok(()),
     };
-    if program.needed.iter().any(|n| n == RUNTIME) {
-        return Ok(());
+    if program.needs_runtime() {
+        // One without code of ours may load libraries that have some.
+        let Some(other) = program.interface.filter(|version| *version != INTERFACE) else {
+            return Ok(());
+        };
+        let message = format!(
+            "{}: built by another version of nodewise-cc, for interface {other} of its runtime; this version has {INTERFACE}: \
+             rebuild all of it (make clean first)",
+            file.display()
+        );
+        return Err(Error::new(ErrorKind::NotInstrumented, message));
     }
     let why = match program.foreign() {
         None => "does not count its accesses: rebuild all of it (make clean first) with CC=nodewise-cc \

@@ -8,6 +8,7 @@ mod crowds;
 mod emulated;
 mod failures;
 mod instructions;
+mod interfaces;
 mod lines;
 mod loader;
 mod names;

@@ -5,10 +5,10 @@ use crate::claims::Content;
 use crate::code::Loaded;
 use crate::events::{self, Event};
 use crate::lineage;
-use crate::program::RUNTIME;
 use crate::tables::Tables;
 use crate::thread_file::{Delta, ThreadFile, Touch};
 use crate::{objects, rows};
+use nodewise_loader::RUNTIME;
 use nodewise_profile::{
     Access, BASE_PAGE_SIZE, FirstTouch, Frame, ObjectId, Region, RegionKind, Schedule, SliceId,
 };
