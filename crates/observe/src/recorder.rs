@@ -228,6 +228,7 @@ fn cut_slices(
             recording.cut(clock::nanoseconds(now))?;
             taken = requested;
             control.set_taken(taken);
+            recording.checkpoint()?; // after the program may go on
         }
         if let (true, Slicing::Time(length)) = (is_due, slicing) {
             // On a slow machine slices get longer, rather than the schedule falling further behind.

@@ -6,6 +6,7 @@ use crate::image::Image;
 use crate::tables::Tables;
 use crate::{objects, rows};
 use nodewise_linux::child::CpuTime;
+use nodewise_linux::clock;
 use nodewise_linux::perf::Sampler;
 use nodewise_profile::{Access, Profile, Slice, SliceId};
 use nodewise_store::Writer;
@@ -13,6 +14,11 @@ use std::collections::HashSet;
 use std::ffi::OsString;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Checkpoints take at most a fiftieth of a CPU. This counts their CPU time, not wall time: waiting for a busy CPU
+/// would otherwise delay the next one by minutes, and the live page would show old figures.
+pub(crate) const CHECKPOINT_SHARE: u32 = 50;
 
 /// Largest number of images: page numbers have 16 bits for it.
 const MAX_IMAGES: usize = 1 << 16;
@@ -33,6 +39,8 @@ pub struct Recording {
     /// For images that have ended: number of threads whose counters could not be read, and why.
     unread: Vec<(usize, String)>,
     last_end: u64,
+    /// When the next checkpoint may be written, by the monotonic clock.
+    checkpoint_due: Duration,
 }
 
 impl Recording {
@@ -53,6 +61,7 @@ impl Recording {
             dropped: 0,
             unread: Vec::new(),
             last_end: 0,
+            checkpoint_due: Duration::ZERO,
         }
     }
 
@@ -172,12 +181,36 @@ impl Recording {
         &mut self.tables.profile
     }
 
-    /// Makes what was recorded so far readable.
+    /// Makes what was recorded so far readable: by others meanwhile, and afterwards in case we are killed. Does nothing if the
+    /// last time was recent, by the CPU time that it took.
     ///
     /// # Errors
     /// The profile cannot be written.
     pub fn checkpoint(&mut self) -> Result<(), Error> {
-        Ok(self.writer.checkpoint(&self.tables.profile)?)
+        if clock::monotonic() < self.checkpoint_due {
+            return Ok(());
+        }
+        let began = clock::own_cpu_time();
+        self.complete_tables();
+        let meta = &mut self.tables.profile.meta;
+        meta.wall_ns = self.last_end;
+        if self.sampler.is_some() {
+            meta.coverage = self.samples.coverage(&mut self.tables.library);
+        }
+        self.tables.sort();
+        self.writer.checkpoint(&self.tables.profile)?;
+        self.checkpoint_due = clock::monotonic() + (clock::own_cpu_time() - began) * CHECKPOINT_SHARE;
+        Ok(())
+    }
+
+    /// Gives objects and threads what is known of them only after they got their rows; once more when more is known.
+    fn complete_tables(&mut self) {
+        let extents = objects::extents(&self.tables.profile.first_touches);
+        self.tables.profile.tickets.clear();
+        for image in &self.images {
+            objects::finish(image, &mut self.tables, &extents);
+            image.finish_threads(&mut self.tables, &self.samples);
+        }
     }
 
     /// Completes the tables, writes them and returns them.
@@ -185,12 +218,7 @@ impl Recording {
     /// # Errors
     /// The profile cannot be written.
     pub fn finish(mut self) -> Result<Profile, Error> {
-        let extents = objects::extents(&self.tables.profile.first_touches);
-        for image in &self.images {
-            objects::finish(image, &mut self.tables, &extents);
-            image.finish_threads(&mut self.tables, &self.samples);
-        }
-        self.tables.profile.tickets.sort_unstable();
+        self.complete_tables();
         self.tables.finish();
         self.writer.finish(&self.tables.profile)?;
         Ok(self.tables.profile)

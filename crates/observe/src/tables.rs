@@ -15,6 +15,8 @@ pub struct Tables {
     pub library: Library,
     sites: HashMap<Site, SiteId>,
     regions: HashMap<Region, RegionId>,
+    /// Pages that were logged as first touched again.
+    touched_again: u64,
 }
 
 impl Default for Tables {
@@ -33,6 +35,7 @@ impl Default for Tables {
             regions: HashMap::from([(Region::default(), RegionId(0))]),
             profile,
             library: Library::default(),
+            touched_again: 0,
         }
     }
 }
@@ -92,26 +95,31 @@ impl Tables {
         }
     }
 
-    /// Sorts the tables as profiles require. If a page was logged as first touched several times, the earliest is kept
-    /// and the profile notes it: readers refuse overlapping runs, and a single wrong line must not make the rest
-    /// unreadable.
-    pub fn finish(&mut self) {
+    /// Sorts the tables as profiles require; more may be added afterwards. If a page was logged as first touched several times, the
+    /// earliest is kept: readers refuse overlapping runs, and a single wrong line must not make the rest unreadable.
+    pub fn sort(&mut self) {
+        self.profile.tickets.sort_unstable();
         let touches = &mut self.profile.first_touches;
         touches.sort_unstable_by_key(|t| (t.page, t.slice));
-        let (mut next, mut again) = (PageNumber(0), 0);
+        let mut next = PageNumber(0);
         touches.retain_mut(|touch| {
             let end = touch.page.offset(u64::from(touch.len));
             let known = next.0.saturating_sub(touch.page.0).min(u64::from(touch.len));
-            again += known;
+            self.touched_again += known;
             touch.page = touch.page.offset(known);
             touch.len -= known as u32; // at most `len`
             next = next.max(end);
             touch.len > 0
         });
-        if again > 0 {
-            let why = match again {
+    }
+
+    /// Sorts the tables, and notes in the profile what was wrong in them.
+    pub fn finish(&mut self) {
+        self.sort();
+        if self.touched_again > 0 {
+            let why = match self.touched_again {
                 1 => "1 page was logged as touched first twice".to_owned(),
-                _ => format!("{again} pages were logged as touched first twice"),
+                again => format!("{again} pages were logged as touched first twice"),
             };
             let truncated = &mut self.profile.meta.truncated;
             *truncated = Some(

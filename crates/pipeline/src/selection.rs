@@ -40,12 +40,14 @@ pub struct Selection {
     pub core_factor: Option<f64>,
 }
 
-/// Why a profile without accesses cannot be used, and the remedy. A recorder that ends normally removes `raw`.
+/// Why a profile without accesses cannot be used, and the remedy. A recorder has `raw` while it records, and removes it at the end.
 fn empty(folder: &Path, observer: Observer) -> String {
     let folder_name = folder.display();
     if folder.join("raw").is_dir() {
         let typed = shell_word(folder_name.to_string());
-        format!("{folder_name}: the recording was interrupted; nodewise record --recover {typed}")
+        format!(
+            "{folder_name}: nothing was recorded yet, or the recording was interrupted: then nodewise record --recover {typed}"
+        )
     } else if observer.is_sampled() {
         format!("{folder_name}: no page was sampled; watch for longer, while the program works")
     } else {

@@ -8,6 +8,8 @@ use crate::{bounds, tables, validate};
 use nodewise_profile::{Access, AccessSource, Meta, Profile, TakenPart};
 use std::path::{Path, PathBuf};
 
+/// How often a profile is opened anew because its recorder has written another checkpoint meanwhile.
+const OPENINGS: usize = 20;
 /// Rows handed to a visitor at a time: few enough to stay in the cache.
 const BATCH_ROWS: usize = 1 << 14;
 
@@ -17,6 +19,8 @@ pub struct Reader {
     folder: PathBuf,
     profile: Profile,
     groups: Vec<Group>,
+    /// The last access file of a recording that has not ended: the next checkpoint removes it, so it is read when opened.
+    tail: Option<Table>,
     /// Number of histogram cells for which there is memory. It is determined once, so that memory used by a first pass
     /// over the accesses does not make a second pass fail.
     room: u64,
@@ -48,7 +52,20 @@ impl Reader {
     /// # Errors
     /// There is no profile, it is damaged, or a newer version wrote it.
     pub fn open(folder: &Path) -> Result<Self> {
-        let manifest = Manifest::read(folder)?;
+        for _ in 1..OPENINGS {
+            let manifest = Manifest::read(folder)?;
+            let (tables, complete) = (manifest.tables.clone(), manifest.complete);
+            let found = Self::at_checkpoint(folder, manifest);
+            let whole = |reader: &Self| complete || reader.groups.is_empty() || reader.tail.is_some();
+            if found.as_ref().is_ok_and(whole) || Manifest::read(folder)?.tables == tables {
+                return found;
+            }
+        }
+        Self::at_checkpoint(folder, Manifest::read(folder)?)
+    }
+
+    /// Opens the files that a manifest lists. A recorder removes them at its next checkpoint.
+    fn at_checkpoint(folder: &Path, manifest: Manifest) -> Result<Self> {
         if manifest.tables.is_empty() {
             let message = "the recording ended before its first slice; record again";
             return Err(Error::new(
@@ -60,16 +77,25 @@ impl Reader {
         profile.meta = known_meta(manifest.meta, folder)?;
         validate::tables(&profile, &profile.slices).map_err(|what| Error::damaged(folder, what))?;
         if !manifest.complete {
-            mark_truncated(&mut profile, "the recorder was stopped");
+            mark_truncated(&mut profile, "the recording goes on, or its recorder was stopped");
         }
         let mut reader = Self {
             folder: folder.to_owned(),
             recorded: profile.slices.len(),
             profile,
             groups: manifest.accesses,
+            tail: None,
             room: bounds::cells_here(),
         };
         reader.drop_missing_tail()?;
+        if !manifest.complete {
+            // One that is damaged is reported by those who read it.
+            let last = reader
+                .groups
+                .last()
+                .map(|group| Table::open(folder, &group.entry));
+            reader.tail = last.and_then(Result::ok);
+        }
         Ok(reader)
     }
 
@@ -147,8 +173,7 @@ impl Reader {
         Ok(())
     }
 
-    fn visit_table(&self, group: &Group, check: &mut validate::Rows<'_>, visit: Visit<'_>) -> Result<()> {
-        let table = Table::open(&self.folder, &group.entry)?;
+    fn visit_table(&self, table: &Table, check: &mut validate::Rows<'_>, visit: Visit<'_>) -> Result<()> {
         table.check_density(bounds::ROWS)?;
         let mut batch = Vec::with_capacity(BATCH_ROWS);
         for index in 0..table.groups() {
@@ -200,8 +225,13 @@ impl AccessSource for Reader {
 
     fn visit(&self, visit: &mut dyn FnMut(&[Access])) -> Result<()> {
         let mut check = validate::Rows::new(&self.profile, self.room);
-        self.groups
-            .iter()
-            .try_for_each(|group| self.visit_table(group, &mut check, visit))
+        for (index, group) in self.groups.iter().enumerate() {
+            let tail = self.tail.as_ref().filter(|_| index + 1 == self.groups.len());
+            match tail {
+                Some(table) => self.visit_table(table, &mut check, visit),
+                None => self.visit_table(&Table::open(&self.folder, &group.entry)?, &mut check, visit),
+            }?;
+        }
+        Ok(())
     }
 }

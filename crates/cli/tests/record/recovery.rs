@@ -1,6 +1,8 @@
 //! An interrupted recording can be recovered to a profile; files that cannot be read are reported, and not removed.
 
-use crate::support::{NODEWISE, Recorded, program, scratch, signal, status, stderr};
+use crate::support::{NODEWISE, Recorded, program, scratch, signal, status, stderr, wait_for};
+use nodewise_profile::AccessSource;
+use nodewise_store::Reader;
 use std::os::unix::fs::FileExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
@@ -59,6 +61,60 @@ fn an_interrupted_recording_is_recovered() {
     assert_eq!(recorded.profile.meta.command, ["./program", "3", "pause"]);
     assert!(!folder.join("profile/raw").exists());
     assert_eq!(status(&recover(&folder)), 2);
+}
+
+/// A recording is readable while it goes on, slice by slice, and so it stays if the recorder is killed.
+#[test]
+fn slices_can_be_read_before_the_recording_ends() {
+    let folder = scratch("recover-live");
+    program(&folder, "grows.c");
+    let mut recorder = Command::new(NODEWISE)
+        .current_dir(&folder)
+        .args([
+            "record",
+            "--slice",
+            "50ms",
+            "-o",
+            "profile",
+            "--",
+            "./program",
+            "3",
+            "pause",
+        ])
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    let slices = || Reader::open(&folder.join("profile")).map_or(0, |r| r.profile().slices.len());
+    let written = || {
+        let mut sum = 0;
+        let read = Reader::open(&folder.join("profile")).and_then(|r| {
+            r.visit(&mut |rows| sum += rows.iter().map(|r| r.writes * u64::from(r.len)).sum::<u64>())
+        });
+        read.map_or(0, |()| sum)
+    };
+    wait_for("what the program wrote", || slices() > 1 && written() > 0);
+    let report = || {
+        let mut report = Command::new(NODEWISE);
+        let output = report
+            .current_dir(&folder)
+            .args(["report", "profile", "--machine", "nehalem-2s"])
+            .output()
+            .unwrap();
+        assert_eq!(status(&output), 0, "{}", stderr(&output));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    assert!(report().contains("the recording goes on"));
+    let before = (slices(), written());
+    wait_for("another slice", || slices() > before.0);
+    let image = std::fs::read_dir(folder.join("profile/raw")).unwrap().flatten();
+    let image = image.map(|e| e.path()).find(|p| p.is_dir()).unwrap();
+    recorder.kill().unwrap();
+    recorder.wait().unwrap();
+    signal(pid(&image), "KILL");
+    assert!(slices() > before.0 && written() >= before.1);
+    assert!(report().contains("or its recorder was stopped"));
+    assert_eq!(status(&recover(&folder)), 0);
+    assert_eq!(Recorded::read(&folder).of("all"), (1, 3 * 2048));
 }
 
 #[test]

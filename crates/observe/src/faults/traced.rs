@@ -3,6 +3,7 @@
 use super::{Kind, Touch, Watch, mapped};
 use crate::error::Error;
 use crate::image::Image;
+use crate::recording::CHECKPOINT_SHARE;
 use crate::tables::Tables;
 use crate::{objects, rows};
 use nodewise_linux::{Host, clock};
@@ -22,10 +23,6 @@ const MAX_PENDING_TOUCHES: usize = 1 << 20;
 const LOG_TIMEOUT: Duration = Duration::from_secs(2);
 /// Time between two readings of a process's mappings when samples fall outside known ones.
 const MAPPINGS_INTERVAL: Duration = Duration::from_secs(1);
-
-/// Checkpoints take at most a fiftieth of a CPU. This counts their CPU time, not wall time: waiting for a busy CPU
-/// would otherwise delay the next one by minutes, and the live page would show old figures.
-const CHECKPOINT_SHARE: u32 = 50;
 
 /// A profile that is being made from samples.
 pub struct Traced {
