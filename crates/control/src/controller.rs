@@ -132,7 +132,9 @@ impl Controller {
         self.pending.iter().map(|p| p.incorrect)
     }
 
-    /// Records the results of the last step's moves; a second call for the same step has no effect.
+    /// Enters the results of the last step's moves: in the ledger, in what moving costs, and in the history of pages that moved.
+    /// A page that stayed where it was is in cooldown, unless it is gone or was not tried. A second call for the same step has no
+    /// effect.
     pub fn record(&mut self, now_ns: u64, outcome: &BatchResult) {
         self.advance_clock(now_ns);
         let (pending, mut moved) = (std::mem::take(&mut self.pending), 0);
@@ -302,7 +304,9 @@ fn pending(moves: &[Move], observed: &dyn Observed, exact: bool) -> Vec<Pending>
     moves.iter().map(each).collect()
 }
 
-/// Runs one interval: decide, move, record. `now` returns the time in nanoseconds from any origin.
+/// Runs one interval: the policy proposes and the [filter](crate::filter) drops (`step`); the rest is moved in growing parts
+/// within the budget (`make`); results are entered (`record`); the observer learns which pages are elsewhere or gone, halves its
+/// counts if it is time, and begins the next interval. `now` returns the time in nanoseconds from any origin.
 pub fn run_interval(
     controller: &mut Controller,
     now: &mut dyn FnMut() -> u64,

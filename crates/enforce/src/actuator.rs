@@ -261,12 +261,16 @@ fn usable_nodes(host: &Host, pid: u32) -> Option<Vec<u32>> {
     Some(with_memory.into_iter().filter(|n| allowed.contains(n)).collect())
 }
 
-/// The result for each target. `there`: whether the target's page is resident; otherwise it is gone or hidden.
+/// The result for each target. `there`: whether the target's page is on its node now.
 fn results(targets: &[Target], there: &[bool], moved: &Moved) -> Vec<PageResult> {
     let otherwise = moved.refusal.map_or(PageResult::Left, |_| PageResult::Denied);
-    let of = |((target, there), home): ((&Target, &bool), &Option<u32>)| {
+    let of = |(((target, there), home), already): (((&Target, &bool), &Option<u32>), &bool)| {
         if *there {
-            return PageResult::Moved;
+            return if *already {
+                PageResult::There
+            } else {
+                PageResult::Moved
+            };
         }
         match (moved.stayed.cause_of(target.bytes()), home) {
             (Some(Cause::NoRoom), _) => PageResult::Full,
@@ -276,7 +280,8 @@ fn results(targets: &[Target], there: &[bool], moved: &Moved) -> Vec<PageResult>
             _ => otherwise,
         }
     };
-    targets.iter().zip(there).zip(&moved.homes).map(of).collect()
+    let each = targets.iter().zip(there).zip(&moved.homes).zip(&moved.already);
+    each.map(of).collect()
 }
 
 #[cfg(test)]
@@ -334,15 +339,16 @@ mod tests {
             pages: 1,
             node: 1,
         };
-        let targets: Vec<Target> = (1..=6).map(target).collect();
+        let targets: Vec<Target> = (1..=7).map(target).collect();
         let mut moved = Moved {
-            homes: vec![Some(1), Some(0), None, Some(0), Some(0), Some(0)],
+            homes: vec![Some(1), Some(0), None, Some(0), Some(0), Some(0), Some(1)],
+            already: vec![false, false, false, true, false, false, true],
             ..Moved::default()
         };
         // The causes are those of the last pages, not of the first ones that stayed.
         moved.stayed.add_page(5 << 12, 12, Cause::Busy);
         moved.stayed.add_page(6 << 12, 12, Cause::NoRoom);
-        let there = [true, false, false, false, false, false];
+        let there = [true, false, false, false, false, false, true];
         let expected = [
             PageResult::Moved,
             PageResult::Left,
@@ -350,6 +356,7 @@ mod tests {
             PageResult::Left,
             PageResult::Busy,
             PageResult::Full,
+            PageResult::There,
         ];
         assert_eq!(results(&targets, &there, &moved), expected);
         moved.refusal = Some(pages::CallError::NotAllowed);
@@ -376,7 +383,7 @@ mod tests {
         let outcome = linux.apply(&[each(0, 0), each(1, 1), each(2, 0)]);
         assert_eq!(
             outcome.results,
-            [PageResult::Moved, PageResult::Denied, PageResult::Moved]
+            [PageResult::There, PageResult::Denied, PageResult::There]
         );
         assert!(memory.iter().all(|b| *b == 1));
     }
@@ -397,7 +404,7 @@ mod tests {
             to: NodeId(0),
             reason: Reason::default(),
         };
-        assert_eq!(linux.apply(&[each]).results, [PageResult::Moved]);
+        assert_eq!(linux.apply(&[each]).results, [PageResult::There]);
         assert_eq!(linux.stalls(), Some(Stalls::default()));
         assert!(memory.iter().all(|b| *b == 1));
     }

@@ -86,8 +86,9 @@ impl Mover {
     /// # Errors
     /// We may not read the memory map of the process.
     pub fn move_pages(&self, pid: u32, targets: &[Target]) -> Result<Moved, EnforceError> {
-        let plan = Plan::of_targets(pid, targets)?;
+        let (plan, already) = Plan::of_targets(pid, targets)?;
         let mut moved = self.work(&Linux::of(pid, self.scope), &plan, &|_| ());
+        moved.already = already;
         moved.homes = self.homes(pid, targets);
         Ok(moved)
     }

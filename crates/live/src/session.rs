@@ -290,6 +290,9 @@ impl Session {
         self.holding.done(now, took, most);
     }
 
+    /// Ends an interval: threads are moved first, as that changes where pages are wanted and which counts still hold; then the
+    /// counts are completed and the [controller](run_interval) moves pages; moves that the kernel hides are remembered before the
+    /// interval is reported.
     fn decide(&mut self) {
         self.claim();
         self.place_threads();
@@ -320,7 +323,7 @@ impl Session {
         for pid in self.watch.processes() {
             self.kernel_moved.insert(pid, self.watch.moved(pid));
         }
-        self.note(&turn);
+        self.report_interval(&turn);
     }
 
     /// Says which processes another session balances too. A dry run disturbs none.
@@ -364,7 +367,7 @@ impl Session {
         }
     }
 
-    /// Counts the kernel's own moves since the last decision, before ours are made.
+    /// Remembers which of the interval's moves have a result that the kernel hides: the pages are asked for again later.
     fn note_unseen(&mut self, turn: &Interval) {
         self.unconfirmed.begin_interval();
         let hidden = self.mover.take_hidden();
@@ -377,7 +380,8 @@ impl Session {
         }
     }
 
-    fn note(&mut self, turn: &Interval) {
+    /// Tells the subscribers what was decided and what came of it, and then the session's updated status.
+    fn report_interval(&mut self, turn: &Interval) {
         let (policy, now) = (self.controller.policy(), self.now());
         let decided = Decided {
             policy: &policy,

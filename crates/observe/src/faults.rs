@@ -304,7 +304,9 @@ impl Watch {
         self.source.wait(left.min(limit)) || left <= limit
     }
 
-    /// Waits until buffers fill up, at most `limit`; returns the touches since the last call, by time.
+    /// Waits until buffers fill up, at most `limit`; returns the touches since the last call, by time: one for each fault of a
+    /// followed process, except those of the preload library's companions. Of pages that are [set aside](set_aside), a fault on
+    /// any other page is a first touch.
     pub fn look(&mut self, limit: Duration) -> &[Touch] {
         self.source.wait(limit);
         let began = clock::own_cpu_time();
@@ -358,9 +360,9 @@ impl Watch {
                 };
                 *count += 1;
                 let numbers = self.numbers.get_mut();
-                let process = match kind {
-                    Kind::Hint | Kind::Unknown => numbers.number(fault.pid),
-                    Kind::First | Kind::Copy => numbers.known(fault.pid),
+                let process = match kind.is_sample() {
+                    true => numbers.number(fault.pid),
+                    false => numbers.known(fault.pid),
                 };
                 self.touches.push(Touch { fault, kind, process });
             }

@@ -71,7 +71,8 @@ impl Analysed {
         Ok((analysed.shown(film.expect("asked for"))?, notes))
     }
 
-    /// Analyses the profile, with a film of the run if `filmed` is set.
+    /// Analyses the profile, with a film of the run if `filmed` is set: the first pass makes the histogram, from which policies make
+    /// mappings; in the [later passes](LaterPasses) these are predicted; then come advice and the report.
     fn read(
         selection: &Selection,
         policies: &str,

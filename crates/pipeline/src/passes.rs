@@ -35,7 +35,8 @@ pub(crate) struct LaterPasses {
 }
 
 impl LaterPasses {
-    /// Makes the later passes. The first of the mappings is first-touch; `moving` is a policy that moves pages and `copies`
+    /// Reads the rows again: predicts the time of each mapping, measures each slice and makes the film; and once more for the
+    /// [transformed program](Matched). The first of the mappings is first-touch; `moving` is a policy that moves pages and `copies`
     /// are policies that copy objects, starting from it; `sums` are those of the first pass.
     pub fn of(
         selected: &Selected,

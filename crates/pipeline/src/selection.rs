@@ -87,7 +87,7 @@ impl Selection {
         }
     }
 
-    /// Opens the profile and reads it once to its end.
+    /// Opens the profile, sums its accesses to the histogram in one pass, and gives the threads their CPUs.
     ///
     /// # Errors
     /// If there is no such profile, machine or thread policy, or the profile has no accesses.
@@ -95,7 +95,7 @@ impl Selection {
         self.open_with(&mut [])
     }
 
-    /// [`Selection::open`], in the same pass as other visitors, which must not need page indices.
+    /// [`Selection::open`], with other visitors of the same rows, which must not need page indices.
     pub(crate) fn open_with(&self, others: &mut [&mut dyn Visitor]) -> anyhow::Result<Selected> {
         let machine = self.machine()?;
         let mut reader = self.reader()?;

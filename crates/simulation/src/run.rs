@@ -360,6 +360,8 @@ impl<'a> SimulationRun<'a> {
         moves
     }
 
+    /// The prediction of each mapping: its time is the sum over the phases of all slices, its local fraction that of its pages in the
+    /// histogram.
     pub fn finish(self) -> Simulation {
         let measured = self.measure(&self.mappings[0]);
         let predictions = (0..self.sums.len()).map(|p| self.prediction(p, &measured.program));
@@ -377,6 +379,7 @@ impl<'a> SimulationRun<'a> {
         }
     }
 
+    /// A mapping's times in all scenarios, and its metrics; `first`: those of the mapping that speed-ups refer to.
     fn prediction(&self, policy: usize, first: &Metrics) -> Prediction {
         let (sums, baseline) = (&self.sums[policy], &self.sums[0]);
         let ratio = |a: f64, b: f64| if b > 0.0 { a / b } else { 1.0 };

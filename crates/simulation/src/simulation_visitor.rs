@@ -7,7 +7,8 @@ use nodewise_analysis::Visitor;
 use nodewise_placement::{Context, Mapping};
 use nodewise_profile::Access;
 
-/// Predicts mappings, and policies that move or copy pages, from the rows that it visits.
+/// Predicts mappings, and policies that move or copy pages, from the rows that it visits: they go to a tally, whose complete slices go
+/// to a run, which makes time of them.
 pub struct SimulationVisitor<'a> {
     run: SimulationRun<'a>,
     tally: Tally<'a>,

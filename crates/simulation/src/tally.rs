@@ -26,6 +26,8 @@ pub(crate) type Moves = (usize, Vec<(u32, NodeId)>);
 /// Handles a complete slice, and returns the moves before the next one.
 type Emit<'e> = dyn FnMut(&SliceTally<'_>) -> Vec<Moves> + 'e;
 
+/// Counts, slice by slice and region by region, the lines that each CPU has to fetch from each node under every mapping, and the
+/// accesses behind them. [`crate::phase`] makes time of them.
 pub(crate) struct Tally<'a> {
     pages: &'a [PageNumber],
     shift: u32,
@@ -145,6 +147,7 @@ impl<'a> Tally<'a> {
         }
     }
 
+    /// Adds the accesses of one thread to a run of pages to the phase of their region.
     fn row(&mut self, row: &Access) {
         let Some(&slot) = self.slots.get(row.thread.index()) else {
             return;

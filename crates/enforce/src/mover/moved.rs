@@ -59,6 +59,8 @@ pub struct Moved {
     pub gone: bool,
     /// The node of the first resident page of each target afterwards; empty if a plan was carried out.
     pub homes: Vec<Option<u32>>,
+    /// Whether all resident pages of each target were on its node before; empty if a plan was carried out.
+    pub already: Vec<bool>,
     /// Why the kernel refused to continue although the process still exists; pages may have moved before.
     pub refusal: Option<CallError>,
 }

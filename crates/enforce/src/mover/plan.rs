@@ -149,32 +149,44 @@ impl Plan {
         Ok(planner.finish())
     }
 
-    /// The resident pages of the targets that are on other nodes. A process that has ended has none.
+    /// The resident pages of the targets that are on other nodes, and for each target whether all of its resident pages are on its
+    /// node already. A process that has ended has none.
     ///
     /// # Errors
     /// We may not read the memory map of the process.
-    pub fn of_targets(pid: u32, targets: &[Target]) -> Result<Self, EnforceError> {
+    pub fn of_targets(pid: u32, targets: &[Target]) -> Result<(Self, Vec<bool>), EnforceError> {
         let mut planner = Planner::new(pid, Aim::Nodes(BTreeMap::new()), Scope::Exclusive);
-        let pages = targets.iter().flat_map(|t| {
+        let pages = targets.iter().enumerate().flat_map(|(target, t)| {
             let address = t.address >> BASE << BASE;
-            (0..t.pages).map(move |i| (address + (i << BASE), t.node))
+            (0..t.pages).map(move |i| (address + (i << BASE), target))
         });
-        let mut pages: Vec<(u64, u32)> = pages.collect();
+        let mut pages: Vec<(u64, usize)> = pages.collect();
         pages.sort_unstable_by_key(|p| p.0);
         pages.dedup_by_key(|p| p.0);
+        // Pages of each target on its node, and elsewhere.
+        let mut found = vec![(0, 0); targets.len()];
         for part in pages.chunks(ASKED) {
             let addresses: Vec<u64> = part.iter().map(|p| p.0).collect();
             let statuses = match planner.kernel.query(&addresses) {
                 Err(CallError::Gone) => break,
                 answer => answer.map_err(|e| refusal::explain(pid, e))?,
             };
-            for ((address, to), status) in part.iter().zip(statuses) {
-                if let Some(from) = status.node().filter(|n| n != to) {
-                    planner.push(from, *to, *address, BASE);
+            for ((address, target), status) in part.iter().zip(statuses) {
+                let to = targets[*target].node;
+                match status.node() {
+                    Some(from) if from != to => {
+                        planner.push(from, to, *address, BASE);
+                        found[*target].1 += 1;
+                    }
+                    Some(_) => found[*target].0 += 1,
+                    None => {}
                 }
             }
         }
-        Ok(planner.finish())
+        let already = found
+            .into_iter()
+            .map(|(there, elsewhere)| there > 0 && elsewhere == 0);
+        Ok((planner.finish(), already.collect()))
     }
 }
 

@@ -282,6 +282,7 @@ fn pages_of_this_process_stay_where_they_are_wanted() {
     let home = asked.homes[0].expect("touched");
     let moved = mover.move_pages(std::process::id(), &[target(home)]).unwrap();
     assert_eq!((moved.pages, moved.homes), (0, vec![Some(home)]));
+    assert_eq!(moved.already, [true]);
     assert!(memory.iter().all(|b| *b == 7));
 }
 

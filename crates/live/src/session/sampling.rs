@@ -34,7 +34,7 @@ impl Session {
             if touch.kind == Kind::First && !overdrawn {
                 self.holding.memory_grows();
             }
-            let (fault, sampled) = (touch.fault, matches!(touch.kind, Kind::Hint | Kind::Unknown));
+            let (fault, sampled) = (touch.fault, touch.kind.is_sample());
             let node = self.topology.node_of_cpu(fault.cpu).filter(|_| sampled);
             if let Some(process) = touch.process {
                 touched.entry(process).or_default().push(Touched {
