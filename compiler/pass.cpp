@@ -130,8 +130,9 @@ struct InterfacePass : PassInfoMixin<InterfacePass> {
       return PreservedAnalyses::all();
     constexpr const char *Name = "nodewise.interface";
     Type *Byte = Type::getInt8Ty(M.getContext());
-    auto *Reference = new GlobalVariable(M, PointerType::getUnqual(M.getContext()), true, GlobalValue::LinkOnceODRLinkage,
-                                         M.getOrInsertGlobal("nodewise_interface_1", Byte), Name);
+    auto *Reference =
+        new GlobalVariable(M, PointerType::getUnqual(M.getContext()), true, GlobalValue::LinkOnceODRLinkage,
+                           M.getOrInsertGlobal("nodewise_interface_1", Byte), Name);
     Reference->setVisibility(GlobalValue::HiddenVisibility);
     Reference->setComdat(M.getOrInsertComdat(Name));
     appendToUsed(M, {Reference});

@@ -67,8 +67,9 @@ static void lacks(const char *why, const char *file);
  * understand them, which would otherwise go unnoticed. */
 static void say_why_not(void) {
     static const char denied[] = "nodewise: not recorded: this user may not write the profile\n";
-    static const char other[] = "nodewise: not recorded: this program is built by another version of nodewise than records it; "
-                                "rebuild it with that one's nodewise-cc\n";
+    static const char other[] =
+        "nodewise: not recorded: this program is built by another version of nodewise than records it; "
+        "rebuild it with that one's nodewise-cc\n";
     long file = nw_open(control, O_RDWR);
     if (file == -EACCES)
         nw_stderr_line(denied, sizeof denied - 1);
