@@ -2,7 +2,7 @@
 #include "counters.h"
 
 /* Every instrumented module refers to the symbol of its interface, so that the linker and the loader refuse, by that name,
- * code for another one. A library that can serve an older interface too exports both. */
+ * code for another one. */
 #define NAMED(version) nodewise_interface_##version
 #define INTERFACE(version) NAMED(version)
 NW_EXPORT extern const char INTERFACE(NW_INTERFACE);

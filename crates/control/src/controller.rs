@@ -346,27 +346,23 @@ const GROWTH: f64 = 8.0;
 
 /// Makes the moves in parts of growing size, each of which takes at most half of the remaining budget by the measured
 /// cost of the parts before. Moves without a result were not tried.
-/// `allowed_ns`: what they may cost. `room`: how many of the first of these moves there is room for now.
+/// `allowed_ns`: what they may cost. `scarce`: whether they go to memory that is full as a rule.
 fn carry_out(
     controller: &Controller,
     moves: &[Move],
     allowed_ns: Option<u64>,
+    scarce: bool,
     actuator: &mut dyn Actuator,
-    room: impl Fn(&dyn Actuator, &[Move]) -> usize,
 ) -> BatchResult {
     let Some(allowed) = allowed_ns else {
-        return actuator.apply(&moves[..room(actuator, moves)]);
+        return apply(moves, scarce, actuator);
     };
     let trial = (TRIAL_BYTES / controller.settings().page_bytes).max(1) as usize;
     let (mut all, mut next) = (BatchResult::default(), trial);
     while next >= trial && all.results.len() < moves.len() {
         let rest = &moves[all.results.len()..];
         let part = &rest[..next.min(rest.len())];
-        let part = &part[..room(actuator, part)];
-        if part.is_empty() {
-            break;
-        }
-        let outcome = actuator.apply(part);
+        let outcome = apply(part, scarce, actuator);
         all.results.extend((0..part.len()).map(|i| outcome.result(i)));
         all.took_ns = all.took_ns.saturating_add(outcome.took_ns);
         let (done, left) = (
@@ -378,6 +374,27 @@ fn carry_out(
     all
 }
 
+/// Makes moves. To scarce memory only those for which there is room now, of most benefit first: other programs allocate memory
+/// meanwhile, and a move that finds none is a warning in the kernel's log.
+fn apply(moves: &[Move], scarce: bool, actuator: &mut dyn Actuator) -> BatchResult {
+    let Some(free) = scarce.then(|| actuator.free()).flatten() else {
+        return actuator.apply(moves);
+    };
+    let fits = fitting(moves, free);
+    let each = moves.iter().zip(&fits).filter(|(_, fits)| **fits);
+    let tried: Vec<Move> = each.map(|(each, _)| *each).collect();
+    let outcome = match tried.is_empty() {
+        true => BatchResult::default(),
+        false => actuator.apply(&tried),
+    };
+    let mut results = (0..tried.len()).map(|i| outcome.result(i));
+    let result = |fits: &bool| fits.then(|| results.next()).flatten().unwrap_or(PageResult::Full);
+    BatchResult {
+        results: fits.iter().map(result).collect(),
+        took_ns: outcome.took_ns,
+    }
+}
+
 /// Makes the moves of a decision. What leaves a tier is moved first, so that there is room for what comes into it; no more
 /// comes than there is room for then.
 fn make(controller: &mut Controller, decision: &mut Decision, actuator: &mut dyn Actuator) -> BatchResult {
@@ -387,15 +404,13 @@ fn make(controller: &mut Controller, decision: &mut Decision, actuator: &mut dyn
             .is_some_and(|tier| !tier.nodes().contains(&m.to))
     };
     let leaving = decision.moves.partition_point(leaves);
-    let allowed = controller.allowance_ns();
+    let (allowed, ranks) = (controller.allowance_ns(), controller.tier().is_some());
     if leaving == 0 {
-        return carry_out(controller, &decision.moves, allowed, actuator, |_, moves| {
-            moves.len()
-        });
+        return carry_out(controller, &decision.moves, allowed, ranks, actuator);
     }
     let share = if leaving < decision.moves.len() { 2 } else { 1 };
     let (first, for_first) = (&decision.moves[..leaving], allowed.map(|ns| ns / share));
-    let mut made = carry_out(controller, first, for_first, actuator, |_, moves| moves.len());
+    let mut made = carry_out(controller, first, for_first, false, actuator);
     if made.results.len() < leaving || leaving == decision.moves.len() {
         return made;
     }
@@ -404,29 +419,10 @@ fn make(controller: &mut Controller, decision: &mut Decision, actuator: &mut dyn
         controller.drop_moves(decision, |i| i < leaving || fit[i - leaving]);
     }
     let left = allowed.map(|ns| ns.saturating_sub(made.took_ns));
-    // Other programs allocate memory meanwhile: a move that finds none is a warning in the kernel's log.
-    let outcome = carry_out(
-        controller,
-        &decision.moves[leaving..],
-        left,
-        actuator,
-        first_that_fit,
-    );
+    let outcome = carry_out(controller, &decision.moves[leaving..], left, true, actuator);
     made.results.extend(outcome.results);
     made.took_ns = made.took_ns.saturating_add(outcome.took_ns);
     made
-}
-
-/// How many of the first of these moves there is room for now; all if that is not known.
-fn first_that_fit(actuator: &dyn Actuator, moves: &[Move]) -> usize {
-    let Some(mut free) = actuator.free() else {
-        return moves.len();
-    };
-    let fits = |m: &Move| {
-        let room = free.get_mut(m.to.index()).filter(|room| **room > 0);
-        room.map(|room| *room -= 1)
-    };
-    moves.iter().map_while(fits).count()
 }
 
 /// Which of the moves find room on their nodes, those of most benefit first.

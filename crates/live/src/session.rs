@@ -17,7 +17,7 @@ use crate::threads::{ThreadEvent, ThreadScheduler, pages_of};
 use crate::timed_actuator::{TimedActuator, cpu_time};
 use crate::topology::Topology;
 use crate::unconfirmed_moves::UnconfirmedMoves;
-use nodewise_control::{Controller, DryRun, Interval, Tracker, run_interval};
+use nodewise_control::{Controller, DryRun, Interval, PageResult, Tracker, run_interval};
 use nodewise_enforce::{Holder, Linux};
 use nodewise_linux::scan::{self, Scan};
 use nodewise_linux::{Host, clock, privileges};
@@ -354,8 +354,9 @@ impl Session {
             }
             let moves = pages_of(full, process, &self.topology, self.status.page_shift);
             let outcome = self.mover.actuator().apply(&moves);
-            let arrived = (0..moves.len()).filter(|i| outcome.result(*i).arrived()).count() as u64;
-            let bytes = arrived * (BASE_PAGE_SIZE << self.status.page_shift);
+            let moved = |i: &usize| outcome.result(*i) == PageResult::Moved;
+            let moved = (0..moves.len()).filter(moved).count() as u64;
+            let bytes = moved * (BASE_PAGE_SIZE << self.status.page_shift);
             threads.moved_whole(full.application, outcome.took_ns, bytes);
         }
         let full = result.full.iter().map(|f| f.application);

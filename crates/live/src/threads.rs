@@ -25,9 +25,9 @@ use census::Census;
 use counts::Counts;
 use groups::GroupRule;
 use loads::Sampled;
-use nodewise_control::Interval;
 use nodewise_control::asym::{Decision, FullMigration, Scheduler, Settings};
 use nodewise_control::groups::{Order, ThreadDecision, Why};
+use nodewise_control::{Interval, PageResult};
 use nodewise_enforce::Affinities;
 use nodewise_linux::{Host, clock};
 use nodewise_machine::NodeId;
@@ -421,7 +421,7 @@ impl ThreadScheduler {
     pub fn pages_moved(&mut self, turn: &Interval, watch: &Watch, page_bytes: u64) {
         let mut pages: BTreeMap<u32, u64> = BTreeMap::new();
         for (i, each) in turn.decision.moves.iter().enumerate() {
-            if turn.outcome.result(i).arrived()
+            if turn.outcome.result(i) == PageResult::Moved
                 && let Some(pid) = watch.pid(each.page.process())
             {
                 *pages.entry(pid).or_default() += 1;

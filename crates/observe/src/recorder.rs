@@ -111,15 +111,25 @@ pub fn record(
         cannot_start(&command, &e)
     })?;
     let stop = AtomicBool::new(false);
-    let (status, result) = std::thread::scope(|scope| {
-        let slicer = scope.spawn(|| cut_slices(&mut recording, &control, slicing, start, &stop, look));
+    let (ended, result) = std::thread::scope(|scope| {
+        let slicer = scope.spawn(|| {
+            let answering = Answering(&control);
+            let result = cut_slices(&mut recording, &control, slicing, start, &stop, look);
+            if result.is_ok() {
+                std::mem::forget(answering); // the last slice is taken when all processes have ended
+            }
+            result
+        });
         let status = child.wait(CHECK_INTERVAL, |_| CHECK_INTERVAL);
+        // Before the slicer ends, which may be writing.
+        let (wall, used) = (start.elapsed(), cpu_of_ended().since(before));
+        let others = HostTime::now(&host).others_since(host_before, used.total().as_secs_f64());
         stop.store(true, Release);
         control.wake();
-        (status, slicer.join().expect("the slicer does not panic"))
+        let result = slicer.join().expect("the slicer does not panic");
+        ((status, wall, used, others), result)
     });
-    let (wall, used) = (start.elapsed(), cpu_of_ended().since(before));
-    let others = HostTime::now(&host).others_since(host_before, used.total().as_secs_f64());
+    let (status, wall, used, others) = ended;
     let cpu_ns = clock::nanoseconds(used.total());
     wait_for_processes(&raw);
     control.close();
@@ -205,6 +215,15 @@ pub(crate) fn still_running(running: usize) -> Option<String> {
     ))
 }
 
+/// Answers requests for slices. Dropped when it no longer does, so that no process waits for an answer.
+struct Answering<'a>(&'a Control);
+
+impl Drop for Answering<'_> {
+    fn drop(&mut self) {
+        self.0.close();
+    }
+}
+
 fn cut_slices(
     recording: &mut Recording,
     control: &Control,
@@ -213,7 +232,7 @@ fn cut_slices(
     stop: &AtomicBool,
     mut look: impl FnMut(Progress),
 ) -> Result<(), Error> {
-    let mut taken = 0;
+    let (mut taken, mut unsaved) = (0, false);
     let mut due = match slicing {
         Slicing::Time(length) => Some(length),
         _ => None,
@@ -228,7 +247,10 @@ fn cut_slices(
             recording.cut(clock::nanoseconds(now))?;
             taken = requested;
             control.set_taken(taken);
-            recording.checkpoint()?; // after the program may go on
+            unsaved = true;
+        }
+        if unsaved {
+            unsaved = !recording.checkpoint()?; // after the program may go on
         }
         if let (true, Slicing::Time(length)) = (is_due, slicing) {
             // On a slow machine slices get longer, rather than the schedule falling further behind.

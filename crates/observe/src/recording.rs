@@ -19,6 +19,8 @@ use std::time::Duration;
 /// Checkpoints take at most a fiftieth of a CPU. This counts their CPU time, not wall time: waiting for a busy CPU
 /// would otherwise delay the next one by minutes, and the live page would show old figures.
 pub(crate) const CHECKPOINT_SHARE: u32 = 50;
+/// The pause after a checkpoint, at least, by the time that it took: a program that asks for slices waits for at most a tenth of its time.
+const CHECKPOINT_PAUSE: u32 = 10;
 
 /// Largest number of images: page numbers have 16 bits for it.
 const MAX_IMAGES: usize = 1 << 16;
@@ -181,16 +183,17 @@ impl Recording {
         &mut self.tables.profile
     }
 
-    /// Makes what was recorded so far readable: by others meanwhile, and afterwards in case we are killed. Does nothing if the
-    /// last time was recent, by the CPU time that it took.
+    /// Makes what was recorded so far readable: by others meanwhile, and afterwards in case we are killed. Does nothing, and returns
+    /// false, if the last time was recent, by what it took: requests for slices wait meanwhile.
     ///
     /// # Errors
     /// The profile cannot be written.
-    pub fn checkpoint(&mut self) -> Result<(), Error> {
-        if clock::monotonic() < self.checkpoint_due {
-            return Ok(());
+    pub fn checkpoint(&mut self) -> Result<bool, Error> {
+        let began = clock::monotonic();
+        if began < self.checkpoint_due {
+            return Ok(false);
         }
-        let began = clock::own_cpu_time();
+        let cpu_before = clock::own_cpu_time();
         self.complete_tables();
         let meta = &mut self.tables.profile.meta;
         meta.wall_ns = self.last_end;
@@ -199,8 +202,9 @@ impl Recording {
         }
         self.tables.sort();
         self.writer.checkpoint(&self.tables.profile)?;
-        self.checkpoint_due = clock::monotonic() + (clock::own_cpu_time() - began) * CHECKPOINT_SHARE;
-        Ok(())
+        let (cpu, now) = (clock::own_cpu_time() - cpu_before, clock::monotonic());
+        self.checkpoint_due = now + (cpu * CHECKPOINT_SHARE).max((now - began) * CHECKPOINT_PAUSE);
+        Ok(true)
     }
 
     /// Gives objects and threads what is known of them only after they got their rows; once more when more is known.

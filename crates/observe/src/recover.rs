@@ -6,7 +6,9 @@ use crate::damage::Damage;
 use crate::error::{Error, ErrorKind};
 use crate::recording::Recording;
 use nodewise_linux::clock;
-use nodewise_profile::{AccessSource, Migration, Object, ObjectId, PageNumber, Profile, SliceId};
+use nodewise_profile::{
+    AccessSource, Coverage, Meta, Migration, Object, ObjectId, PageNumber, Profile, SliceId,
+};
 use nodewise_store::{Reader, Writer};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -55,7 +57,11 @@ pub fn recover(folder: &Path) -> Result<Recovered, Error> {
     let Profile { meta, migrations, .. } = kept.unwrap_or_default();
     let writer = Writer::create(&fresh, &meta, true)?;
     let mut recording = Recording::new(&raw, writer, None);
-    recording.profile_mut().meta = meta.clone();
+    // The coverage of the last checkpoint is not that of the whole.
+    recording.profile_mut().meta = Meta {
+        coverage: Coverage::default(),
+        ..meta.clone()
+    };
     let wall = last_written(&raw).saturating_sub(meta.started_at.saturating_mul(1_000_000_000));
     recording.cut(wall)?;
     recording.profile_mut().meta.wall_ns = wall;

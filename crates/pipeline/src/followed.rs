@@ -7,8 +7,8 @@ use std::fs::Metadata;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
-/// Age from which an unfinished recording counts as abandoned. A running recorder writes checkpoints more often than
-/// this, although they take at most a fiftieth of a CPU.
+/// Age from which an unfinished recording counts as abandoned: nothing was written since. A recorder with few slices, or with
+/// checkpoints that take seconds, may write less often, and is followed again once it does.
 const ABANDONED_AGE: Duration = Duration::from_secs(120);
 
 /// Pause between two checks of a profile.
@@ -139,12 +139,12 @@ impl<T> Followed<T> {
         }
     }
 
-    /// Why there is nothing to read yet. A program that counts by itself leaves only raw data until it ends.
+    /// Why there is nothing to read yet: before its first slice a recording has only raw data.
     fn nothing_yet(&self) -> String {
         let folder = self.folder.display();
         match self.folder.join("raw").is_dir() {
             true => format!(
-                "{folder}: the recording has yet to end; if it was interrupted: nodewise record --recover {}",
+                "{folder}: the recording has no slice yet; if it was interrupted: nodewise record --recover {}",
                 shell_word(folder.to_string())
             ),
             false => format!("{folder}: nothing was recorded yet"),

@@ -124,18 +124,23 @@ impl Manifest {
         }
     }
 
-    /// Replaces the manifest in `folder` by this one.
-    pub fn write(&self, folder: &Path) -> Result<()> {
+    /// Replaces the manifest in `folder` by this one. `sync`: it must survive a crash of the host, too.
+    pub fn write(&self, folder: &Path, sync: bool) -> Result<()> {
         let path = folder.join(FILE);
         let temporary = folder.join(partial(FILE));
         let text = sealed(&serde_json::to_string_pretty(self).expect("a manifest is plain data"));
         let replace = || {
             let mut file = File::create_new(&temporary)?;
             writeln!(file, "{text}")?;
-            file.sync_data()?;
+            if sync {
+                file.sync_data()?;
+            }
             std::fs::rename(&temporary, &path)
         };
-        replace().map_err(|e| Error::io(&path, "write", &e))
+        replace().map_err(|e| {
+            let _ = std::fs::remove_file(&temporary); // or the next would find it
+            Error::io(&path, "write", &e)
+        })
     }
 
     pub fn read(folder: &Path) -> Result<Self> {

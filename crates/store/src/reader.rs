@@ -55,8 +55,11 @@ impl Reader {
         for _ in 1..OPENINGS {
             let manifest = Manifest::read(folder)?;
             let (tables, complete) = (manifest.tables.clone(), manifest.complete);
+            let listed = manifest.accesses.len();
             let found = Self::at_checkpoint(folder, manifest);
-            let whole = |reader: &Self| complete || reader.groups.is_empty() || reader.tail.is_some();
+            let whole = |reader: &Self| {
+                complete || reader.groups.len() == listed && (listed == 0 || reader.tail.is_some())
+            };
             if found.as_ref().is_ok_and(whole) || Manifest::read(folder)?.tables == tables {
                 return found;
             }

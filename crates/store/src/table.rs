@@ -192,11 +192,14 @@ impl TableWriter {
         Ok(())
     }
 
-    /// Writes the footer, renames the file to its own name, and returns its entry for the manifest.
-    pub fn finish(self) -> Result<Entry> {
+    /// Writes the footer, renames the file to its own name, and returns its entry for the manifest. `sync`: it must survive a
+    /// crash of the host, too.
+    pub fn finish(self, sync: bool) -> Result<Entry> {
         let path = self.folder.join(&self.name);
         let file = self.inner.into_inner().map_err(|e| write_error(&path, &e))?;
-        file.file.sync_data().map_err(|e| Error::io(&path, "write", &e))?;
+        if sync {
+            file.file.sync_data().map_err(|e| Error::io(&path, "write", &e))?;
+        }
         std::fs::rename(self.folder.join(partial(&self.name)), &path)
             .map_err(|e| Error::io(&path, "rename", &e))?;
         Ok(Entry {

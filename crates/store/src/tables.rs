@@ -108,12 +108,18 @@ pub type Entries = BTreeMap<String, Entry>;
 
 /// Writes the small tables, with `slices` in place of the profile's own. `suffix` distinguishes the files of
 /// checkpoints.
-pub fn write(folder: &Path, suffix: &str, profile: &Profile, slices: &[Slice]) -> Result<Entries> {
+pub fn write(
+    folder: &Path,
+    suffix: &str,
+    profile: &Profile,
+    slices: &[Slice],
+    sync: bool,
+) -> Result<Entries> {
     let mut entries = Entries::new();
     for ((name, schema), columns) in TABLES.into_iter().zip(encode(profile, slices)) {
         entries.insert(
             name.to_owned(),
-            write_table(folder, &file(name, suffix), schema, &columns)?,
+            write_table(folder, &file(name, suffix), schema, &columns, sync)?,
         );
     }
     Ok(entries)
@@ -121,7 +127,13 @@ pub fn write(folder: &Path, suffix: &str, profile: &Profile, slices: &[Slice]) -
 
 /// Writes only the table [`TAKEN_TABLE`], next to the existing tables.
 pub fn write_taken(folder: &Path, suffix: &str, rows: &[TakenPart]) -> Result<Entry> {
-    write_table(folder, &file(TAKEN_TABLE, suffix), TAKEN_PARTS, &taken(rows))
+    write_table(
+        folder,
+        &file(TAKEN_TABLE, suffix),
+        TAKEN_PARTS,
+        &taken(rows),
+        true,
+    )
 }
 
 /// The file name of a table.
@@ -129,10 +141,10 @@ pub fn file(name: &str, suffix: &str) -> String {
     format!("{name}{suffix}.parquet")
 }
 
-fn write_table(folder: &Path, file: &str, schema: &Schema, columns: &[Column]) -> Result<Entry> {
+fn write_table(folder: &Path, file: &str, schema: &Schema, columns: &[Column], sync: bool) -> Result<Entry> {
     let mut writer = TableWriter::create(folder, file, schema)?;
     writer.append(columns)?;
-    writer.finish()
+    writer.finish(sync)
 }
 
 /// Reads the small tables; the profile's `meta` is left empty.

@@ -22,7 +22,7 @@ pub fn set_taken(folder: &Path, taken: &[TakenPart]) -> Result<()> {
         .find(|suffix| old.as_deref() != Some(&tables::file(tables::TAKEN_TABLE, suffix)));
     let entry = tables::write_taken(folder, suffix.unwrap_or_default(), taken)?;
     manifest.tables.insert(tables::TAKEN_TABLE.to_owned(), entry);
-    manifest.write(folder)?;
+    manifest.write(folder, true)?;
     if let Some(old) = old {
         // A file that cannot be removed is harmless: the manifest does not list it.
         let _ = std::fs::remove_file(folder.join(old));

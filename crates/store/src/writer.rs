@@ -40,7 +40,7 @@ impl Writer {
         make_room(folder, force)?;
         std::fs::create_dir_all(folder).map_err(|e| Error::io(folder, "create", &e))?;
         let manifest = Manifest::new(meta);
-        manifest.write(folder)?;
+        manifest.write(folder, true)?;
         Ok(Self {
             folder: folder.to_owned(),
             manifest,
@@ -89,7 +89,8 @@ impl Writer {
 
     /// Makes everything so far readable, in case nothing follows. `profile` holds what is known by now; its slices are
     /// replaced by those that were appended. Small tables and incomplete row groups are rewritten at each checkpoint,
-    /// so every access file but the last holds at least a whole row group, however many checkpoints there are.
+    /// so every access file but the last holds at least a whole row group, however many checkpoints there are. What the next
+    /// checkpoint replaces is not forced to the disk, as programs may wait meanwhile: it survives our end, not the host's.
     ///
     /// # Errors
     /// `profile` contradicts itself, or a file cannot be written.
@@ -117,12 +118,12 @@ impl Writer {
         }?;
         self.close_file()?;
         let accesses = self.closed.iter().cloned().chain(rest).collect();
-        let tables = tables::write(&self.folder, suffix, profile, &self.slices)?;
+        let tables = tables::write(&self.folder, suffix, profile, &self.slices, complete)?;
         let old_tables = std::mem::replace(&mut self.manifest.tables, tables);
         let old_accesses = std::mem::replace(&mut self.manifest.accesses, accesses);
         self.manifest.meta = (&profile.meta).into();
         self.manifest.complete = complete && profile.meta.truncated.is_none();
-        self.manifest.write(&self.folder)?;
+        self.manifest.write(&self.folder, complete)?;
         let named = |file: &str| self.manifest.accesses.iter().any(|g| g.entry.file == file);
         let old_accesses = old_accesses.iter().map(|g| &g.entry).filter(|e| !named(&e.file));
         for entry in old_tables.values().chain(old_accesses) {
@@ -141,7 +142,7 @@ impl Writer {
         let mut file = TableWriter::create(&self.folder, &name, accesses::SCHEMA)?;
         file.append(&accesses::columns(&self.pending))?;
         Ok(Some(Group {
-            entry: file.finish()?,
+            entry: file.finish(false)?,
             first_slice: first.slice.0,
         }))
     }
@@ -170,7 +171,7 @@ impl Writer {
     fn close_file(&mut self) -> Result<()> {
         if let Some((file, first)) = self.open.take() {
             self.closed.push(Group {
-                entry: file.finish()?,
+                entry: file.finish(true)?,
                 first_slice: first.0,
             });
         }

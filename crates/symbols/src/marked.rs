@@ -18,7 +18,7 @@ impl Module {
         for section in code {
             let bytes = section.data().unwrap_or_default();
             let found = memmem::find_iter(bytes, mark);
-            starts.extend(found.map(|at| section.address() + (at + mark.len()) as u64));
+            starts.extend(found.filter_map(|at| section.address().checked_add((at + mark.len()) as u64)));
         }
         if starts.is_empty() {
             return Vec::new();

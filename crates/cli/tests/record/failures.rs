@@ -1,8 +1,8 @@
 //! Errors of a recording are reported in one line, and no counts are lost.
 
-use crate::support::{NODEWISE, Recorded, program, record, scratch, status, stderr};
+use crate::support::{NODEWISE, Recorded, build, program, record, scratch, status, stderr, wait_for};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 
 /// Mounts a disk of this many KiB; `None` if mounting is not permitted.
 struct Disk(PathBuf);
@@ -109,6 +109,46 @@ fn a_disk_too_full_for_the_profile_keeps_what_was_counted() {
     let recovered = nodewise(&folder, &["record", "--recover", name]);
     assert_eq!(status(&recovered), 0, "{}", stderr(&recovered));
     assert!(cut_short(&disk, "the profile").is_some_and(|why| why.contains("full")));
+}
+
+/// A program that asks for slices does not wait for a recorder that can write no more of them.
+#[test]
+fn a_checkpoint_that_finds_no_room_does_not_stop_the_program() {
+    let folder = scratch("full-checkpoint");
+    build(&folder, "nodewise-cc", &["timed.c"], "program", &["-DSTENCIL"]);
+    let Some(disk) = Disk::mount(folder.join("small"), 2048) else {
+        return;
+    };
+    std::fs::write(folder.join("input"), "2000\n").unwrap();
+    let mut recorder = Command::new(NODEWISE);
+    recorder.current_dir(&folder).args([
+        "record",
+        "--slice",
+        "accesses:1000000",
+        "-o",
+        "small/profile",
+        "--",
+        "./program",
+    ]);
+    recorder.stdin(std::fs::File::open(folder.join("input")).unwrap());
+    let mut recorder = recorder
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let slices = || {
+        nodewise_store::Reader::open(&folder.join("small/profile")).map_or(0, |r| r.profile().slices.len())
+    };
+    wait_for("a slice", || slices() > 1);
+    let _ = std::fs::write(folder.join("small/filler"), vec![1; 4 << 20]);
+    wait_for("the program's end", || recorder.try_wait().unwrap().is_some());
+    let output = recorder.wait_with_output().unwrap();
+    assert!(output.stdout.starts_with(b"1 lines, "), "{}", stderr(&output));
+    assert!(stderr(&output).contains("No space left"), "{}", stderr(&output));
+    std::fs::remove_file(folder.join("small/filler")).unwrap();
+    let recovered = nodewise(&folder, &["record", "--recover", "small/profile"]);
+    assert_eq!(status(&recovered), 0, "{}", stderr(&recovered));
+    assert!(cut_short(&disk, "profile").is_some());
 }
 
 /// The error line is written to the program's standard error only if the program has not replaced that descriptor.

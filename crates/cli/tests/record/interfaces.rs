@@ -95,3 +95,28 @@ fn a_recorder_of_another_version_is_named() {
         .unwrap();
     assert_eq!((status(&output), stderr(&output)), (0, String::new()));
 }
+
+/// However it is linked, a program names its interface.
+#[test]
+fn the_interface_is_kept_by_the_linker() {
+    let folder = scratch("interface-linked");
+    for flags in [
+        &["-Wl,--gc-sections", "-ffunction-sections", "-O2"][..],
+        &["-no-pie", "-fno-pic"],
+        &["-O0"],
+    ] {
+        let built = build(&folder, "nodewise-cc", &["grows.c"], "program", flags);
+        assert_eq!(
+            status(&Command::new(&built).arg("1").output().unwrap()),
+            0,
+            "{flags:?}"
+        );
+        rename(&built, "nodewise_interface_7");
+        let alone = Command::new(&built).arg("1").output().unwrap();
+        assert!(
+            stderr(&alone).contains("nodewise_interface_7"),
+            "{flags:?}: {}",
+            stderr(&alone)
+        );
+    }
+}

@@ -9,12 +9,12 @@ pub enum Kind {
     First,
     /// A shared page was copied at its first write (copy-on-write).
     Copy,
-    /// Either a hint or a copy; the kernel does not tell which. It counts as a sample.
+    /// Either a hint or a copy; the kernel does not tell which. `balance` counts it as a sample, a recording does not.
     Unknown,
 }
 
 impl Kind {
-    /// Whether a fault of this kind is a sample of the program's accesses.
+    /// Whether a fault of this kind may be a sample of the program's accesses.
     #[must_use]
     pub fn is_sample(self) -> bool {
         matches!(self, Self::Hint | Self::Unknown)

@@ -211,6 +211,10 @@ fn compared(plain: &PlainRun, recorded: &Recorded) -> String {
             seconds(plain as f64 / 1e9),
             seconds(busy / 1e9)
         ),
+        Some(plain) if instrumented && busy > 0.0 && busy <= plain as f64 => format!(
+            "the plain build took {} of CPU time: recording did not slow the program measurably",
+            seconds(plain as f64 / 1e9)
+        ),
         Some(plain) if busy > 0.0 && instrumented => format!(
             "the plain build took {} of CPU time: recording slowed the program {:.2} times",
             seconds(plain as f64 / 1e9),
