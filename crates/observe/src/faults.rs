@@ -305,7 +305,7 @@ impl Watch {
     }
 
     /// Waits until buffers fill up, at most `limit`; returns the touches since the last call, by time: one for each fault of a
-    /// followed process, except those of the preload library's companions. Of pages that are [set aside](set_aside), a fault on
+    /// followed process, except those of the preload library's companions. Where pages are set aside one by one, a fault on
     /// any other page is a first touch.
     pub fn look(&mut self, limit: Duration) -> &[Touch] {
         self.source.wait(limit);
