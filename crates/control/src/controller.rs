@@ -304,7 +304,7 @@ fn pending(moves: &[Move], observed: &dyn Observed, exact: bool) -> Vec<Pending>
     moves.iter().map(each).collect()
 }
 
-/// Runs one interval: the policy proposes and the [filter](crate::filter) drops (`step`); the rest is moved in growing parts
+/// Runs one interval: the policy proposes and the filter drops (`step`); the rest is moved in growing parts
 /// within the budget (`make`); results are entered (`record`); the observer learns which pages are elsewhere or gone, halves its
 /// counts if it is time, and begins the next interval. `now` returns the time in nanoseconds from any origin.
 pub fn run_interval(
