@@ -122,8 +122,8 @@ private:
   }
 };
 
-// Has the module refer to the symbol by which the runtime says that it serves this code (NW_INTERFACE of layout.h): the loader refuses
-// another runtime instead of letting the code corrupt its memory.
+// Has the module refer to the symbol by which the runtime says that it serves this code (NW_INTERFACE of layout.h):
+// the loader refuses another runtime instead of letting the code corrupt its memory.
 struct InterfacePass : PassInfoMixin<InterfacePass> {
   PreservedAnalyses run(Module &M, ModuleAnalysisManager &) {
     if (none_of(M, instrumentable))

@@ -17,8 +17,8 @@
 #include <stdint.h>
 
 #define NW_LAYOUT_VERSION 3u
-/* Version of what instrumented code and this library expect of each other: the functions it calls, the fields and sizes it
- * uses inline. Also in compiler/pass.cpp and in nodewise_loader, which say what happens when they differ. */
+/* Version of what instrumented code and this library expect of each other: the functions it calls, the fields and
+ * sizes it uses inline. Also in compiler/pass.cpp and in nodewise_loader, which say what happens when they differ. */
 #define NW_INTERFACE 1
 #define NW_MAGIC 0x3165736977646f6eull /* "nodewis1" */
 
@@ -46,15 +46,15 @@ typedef struct nw_counter {
  * since the page entered are added to the counter when the page leaves. */
 #define NW_WINDOW_SLOTS 1024u /* 4 MiB of pages */
 typedef struct nw_slot {
-    uint64_t key; /* NW_KEY_NONE when empty */
+    uint64_t key;       /* NW_KEY_NONE when empty */
     nw_counter *counter; /* meaningful in the process only */
-    uint64_t bitmap; /* bit i: line i of the page is in the cache */
-    uint64_t known; /* those of them that are counted already */
+    uint64_t bitmap;    /* bit i: line i of the page is in the cache */
+    uint64_t known;     /* those of them that are counted already */
 } nw_slot;
 
 /* First touch of a page by any thread of the process, appended by the thread that set the page's bit first. */
 typedef struct nw_touch {
-    uint64_t key; /* page and region, as in a counter */
+    uint64_t key;  /* page and region, as in a counter */
     uint64_t code; /* address in the code that counts the access, to be looked up in the line table */
 } nw_touch;
 
@@ -63,7 +63,7 @@ typedef struct nw_touch {
 #define NW_FIRST_ENTRIES (1u << NW_FIRST_SHIFT)
 #define NW_SEGMENTS 25u
 typedef struct nw_segment {
-    uint64_t offset; /* in the file; 0: not in the file but in private memory of the process */
+    uint64_t offset;  /* in the file; 0: not in the file but in private memory of the process */
     uint64_t address; /* in the process: slots point there */
 } nw_segment;
 
@@ -73,8 +73,8 @@ typedef struct nw_thread_header {
     uint32_t version;
     uint32_t window_slots;
     uint64_t counters; /* entries in use; stored with release order after the entry is complete */
-    uint64_t touches; /* likewise */
-    uint64_t dropped; /* accesses not counted: made in a signal handler within the slow path, or switched off */
+    uint64_t touches;  /* likewise */
+    uint64_t dropped;  /* accesses not counted: made in a signal handler within the slow path, or switched off */
     nw_segment counter_segment[NW_SEGMENTS];
     nw_segment touch_segment[NW_SEGMENTS];
 } nw_thread_header;
@@ -90,15 +90,15 @@ typedef struct nw_thread_header {
 typedef struct nw_control {
     uint64_t magic;
     uint32_t version;
-    uint32_t slicing; /* enum nw_slicing */
-    uint64_t slice_accesses; /* for NW_SLICE_ACCESSES */
+    uint32_t slicing;          /* enum nw_slicing */
+    uint64_t slice_accesses;   /* for NW_SLICE_ACCESSES */
     uint32_t slices_requested; /* futex word: incremented by a process that has reached the end of a slice */
-    uint32_t slices_taken; /* futex word: set by the recorder once its snapshot is complete */
-    uint32_t recorder_alive; /* 0: the recorder has ended, do not wait for it */
-    uint32_t recorder_pid; /* to notice a recorder that was killed */
-    uint32_t stopped; /* process images that stopped recording early, or never began */
-    uint32_t why_taken; /* 1: one of them writes, or has written, the reason */
-    char why[NW_WHY_BYTES]; /* the reason of the first of them, terminated by a zero */
+    uint32_t slices_taken;     /* futex word: set by the recorder once its snapshot is complete */
+    uint32_t recorder_alive;   /* 0: the recorder has ended, do not wait for it */
+    uint32_t recorder_pid;     /* to notice a recorder that was killed */
+    uint32_t stopped;          /* process images that stopped recording early, or never began */
+    uint32_t why_taken;        /* 1: one of them writes, or has written, the reason */
+    char why[NW_WHY_BYTES];    /* the reason of the first of them, terminated by a zero */
     uint64_t logged; /* bytes of complete lines in all event logs: if a reader finds fewer, some were lost */
 } nw_control;
 

@@ -410,19 +410,19 @@ fn make(controller: &mut Controller, decision: &mut Decision, actuator: &mut dyn
     }
     let share = if leaving < decision.moves.len() { 2 } else { 1 };
     let (first, for_first) = (&decision.moves[..leaving], allowed.map(|ns| ns / share));
-    let mut made = carry_out(controller, first, for_first, false, actuator);
-    if made.results.len() < leaving || leaving == decision.moves.len() {
-        return made;
+    let mut all = carry_out(controller, first, for_first, false, actuator);
+    if all.results.len() < leaving || leaving == decision.moves.len() {
+        return all;
     }
     if let Some(free) = actuator.free() {
         let fit = fitting(&decision.moves[leaving..], free);
         controller.drop_moves(decision, |i| i < leaving || fit[i - leaving]);
     }
-    let left = allowed.map(|ns| ns.saturating_sub(made.took_ns));
+    let left = allowed.map(|ns| ns.saturating_sub(all.took_ns));
     let outcome = carry_out(controller, &decision.moves[leaving..], left, true, actuator);
-    made.results.extend(outcome.results);
-    made.took_ns = made.took_ns.saturating_add(outcome.took_ns);
-    made
+    all.results.extend(outcome.results);
+    all.took_ns = all.took_ns.saturating_add(outcome.took_ns);
+    all
 }
 
 /// Which of the moves find room on their nodes, those of most benefit first.

@@ -264,15 +264,14 @@ fn usable_nodes(host: &Host, pid: u32) -> Option<Vec<u32>> {
 /// The result for each target. `there`: whether the target's page is on its node now.
 fn results(targets: &[Target], there: &[bool], moved: &Moved) -> Vec<PageResult> {
     let otherwise = moved.refusal.map_or(PageResult::Left, |_| PageResult::Denied);
-    let of = |(((target, there), home), already): (((&Target, &bool), &Option<u32>), &bool)| {
-        if *there {
-            return if *already {
-                PageResult::There
-            } else {
-                PageResult::Moved
+    let of = |i: usize| {
+        if there[i] {
+            return match moved.already[i] {
+                true => PageResult::There,
+                false => PageResult::Moved,
             };
         }
-        match (moved.stayed.cause_of(target.bytes()), home) {
+        match (moved.stayed.cause_of(targets[i].bytes()), moved.homes[i]) {
             (Some(Cause::NoRoom), _) => PageResult::Full,
             (Some(Cause::Shared), _) => PageResult::Shared,
             (_, None) => PageResult::Gone,
@@ -280,8 +279,7 @@ fn results(targets: &[Target], there: &[bool], moved: &Moved) -> Vec<PageResult>
             _ => otherwise,
         }
     };
-    let each = targets.iter().zip(there).zip(&moved.homes).zip(&moved.already);
-    each.map(of).collect()
+    (0..targets.len()).map(of).collect()
 }
 
 #[cfg(test)]

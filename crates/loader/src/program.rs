@@ -173,7 +173,7 @@ impl Program {
             .filter(|_| self.run_path.is_none());
         let flags = value(elf::DT_FLAGS_1).unwrap_or_default();
         self.no_default_folders = flags & elf::DF_1_NODEFLIB.0 != 0;
-        self.sanitizer = sanitizer(&self.needed, strings);
+        self.sanitizer = sanitizer(&self.needed, self.needs_runtime(), strings);
         self.interface = interface(strings);
     }
 }
@@ -194,7 +194,7 @@ fn interface(names: &[u8]) -> Option<u32> {
 
 /// Name of a sanitizer whose runtime replaces `malloc` or lays out the address space. It is recognised by a needed
 /// library or, if the runtime is linked statically, by the names that the program exports.
-fn sanitizer(needed: &[OsString], strings: &[u8]) -> Option<&'static str> {
+fn sanitizer(needed: &[OsString], built_by_us: bool, strings: &[u8]) -> Option<&'static str> {
     let known = [
         ("asan", "AddressSanitizer"),
         ("hwasan", "HWAddressSanitizer"),
@@ -202,7 +202,6 @@ fn sanitizer(needed: &[OsString], strings: &[u8]) -> Option<&'static str> {
         ("msan", "MemorySanitizer"),
         ("lsan", "LeakSanitizer"),
     ];
-    let built_by_us = needed.iter().any(|n| n == RUNTIME);
     let linked = |short: &str| {
         let begins = [format!("lib{short}.so"), format!("libclang_rt.{short}")];
         needed

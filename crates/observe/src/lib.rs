@@ -14,6 +14,7 @@
 #![forbid(unsafe_code)]
 
 mod alive;
+mod checkpoints;
 mod claims;
 mod code;
 mod control;

@@ -1,12 +1,12 @@
 //! Reads all process images of a recording slice by slice into a profile.
 
+use crate::checkpoints::Checkpoints;
 use crate::coverage::Samples;
 use crate::error::Error;
 use crate::image::Image;
 use crate::tables::Tables;
 use crate::{objects, rows};
 use nodewise_linux::child::CpuTime;
-use nodewise_linux::clock;
 use nodewise_linux::perf::Sampler;
 use nodewise_profile::{Access, Profile, Slice, SliceId};
 use nodewise_store::Writer;
@@ -14,11 +14,7 @@ use std::collections::HashSet;
 use std::ffi::OsString;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
-/// Checkpoints take at most a fiftieth of a CPU. This counts their CPU time, not wall time: waiting for a busy CPU
-/// would otherwise delay the next one by minutes, and the live page would show old figures.
-pub(crate) const CHECKPOINT_SHARE: u32 = 50;
 /// The pause after a checkpoint, at least, by the time that it took: a program that asks for slices waits for at most a tenth of its time.
 const CHECKPOINT_PAUSE: u32 = 10;
 
@@ -41,8 +37,7 @@ pub struct Recording {
     /// For images that have ended: number of threads whose counters could not be read, and why.
     unread: Vec<(usize, String)>,
     last_end: u64,
-    /// When the next checkpoint may be written, by the monotonic clock.
-    checkpoint_due: Duration,
+    checkpoints: Checkpoints,
 }
 
 impl Recording {
@@ -63,7 +58,7 @@ impl Recording {
             dropped: 0,
             unread: Vec::new(),
             last_end: 0,
-            checkpoint_due: Duration::ZERO,
+            checkpoints: Checkpoints::new(CHECKPOINT_PAUSE),
         }
     }
 
@@ -189,11 +184,9 @@ impl Recording {
     /// # Errors
     /// The profile cannot be written.
     pub fn checkpoint(&mut self) -> Result<bool, Error> {
-        let began = clock::monotonic();
-        if began < self.checkpoint_due {
+        let Some(begun) = self.checkpoints.begin() else {
             return Ok(false);
-        }
-        let cpu_before = clock::own_cpu_time();
+        };
         self.complete_tables();
         let meta = &mut self.tables.profile.meta;
         meta.wall_ns = self.last_end;
@@ -202,8 +195,7 @@ impl Recording {
         }
         self.tables.sort();
         self.writer.checkpoint(&self.tables.profile)?;
-        let (cpu, now) = (clock::own_cpu_time() - cpu_before, clock::monotonic());
-        self.checkpoint_due = now + (cpu * CHECKPOINT_SHARE).max((now - began) * CHECKPOINT_PAUSE);
+        self.checkpoints.end(&begun);
         Ok(true)
     }
 

@@ -134,10 +134,8 @@ impl Calibration {
             .cpu_ns
             .filter(|_| meta.observer == Observer::Emulate && accesses > 0)
             .map(|ns| ns as f64 / accesses as f64);
-        // Recording speeds no program up: one of the two runs was disturbed, and it is not known by how much.
-        let plain_is_slower = by_cpu.is_some_and(|cost| cost.max < 1.0);
-        let by_cpu = by_cpu.filter(|_| !plain_is_slower);
-        let measured = by_cpu.or(by_wall.map(Range::exactly));
+        let plain_is_slower = by_cpu == Some(None);
+        let measured = by_cpu.flatten().or(by_wall.map(Range::exactly));
         let bounds = || cost_bounds(busy_ns, accesses, lines, parameters);
         Self {
             basis,
@@ -217,13 +215,14 @@ fn cost_bounds(busy_ns: f64, accesses: u64, lines: u64, parameters: &Parameters)
 }
 
 /// The ratio of the CPU times of a recorded and a plain run, in nanoseconds, with the 95 % interval of the ratio of two
-/// counts of samples. An interval below 1 says that one of the runs was disturbed.
+/// counts of samples; `None` if it lies below 1: recording speeds no program up, so that one of the two runs was disturbed, and it
+/// is not known by how much.
 #[must_use]
-pub fn measured_cost(busy_ns: f64, plain_ns: f64) -> Range {
+pub fn measured_cost(busy_ns: f64, plain_ns: f64) -> Option<Range> {
     let samples = |ns: f64| (ns * SAMPLES_PER_NS).max(1.0);
     let off = 1.0 + 2.0 * (1.0 / samples(busy_ns) + 1.0 / samples(plain_ns)).sqrt();
     let cost = busy_ns / plain_ns;
-    Range::new(cost / off, cost, cost * off)
+    (cost * off >= 1.0).then(|| Range::new(cost / off, cost, cost * off))
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Errors of a recording are reported in one line, and no counts are lost.
 
-use crate::support::{NODEWISE, Recorded, build, program, record, scratch, status, stderr, wait_for};
+use crate::support::{NODEWISE, Recorded, build, program, record, scratch, slices, status, stderr, wait_for};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
@@ -136,10 +136,7 @@ fn a_checkpoint_that_finds_no_room_does_not_stop_the_program() {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    let slices = || {
-        nodewise_store::Reader::open(&folder.join("small/profile")).map_or(0, |r| r.profile().slices.len())
-    };
-    wait_for("a slice", || slices() > 1);
+    wait_for("a slice", || slices(&folder.join("small/profile")) > 1);
     let _ = std::fs::write(folder.join("small/filler"), vec![1; 4 << 20]);
     wait_for("the program's end", || recorder.try_wait().unwrap().is_some());
     let output = recorder.wait_with_output().unwrap();

@@ -3,7 +3,7 @@
 use crate::support::{NODEWISE, build, program, record, scratch, status, stderr};
 use std::fs::{read, write};
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Output};
 
 const OURS: &str = "nodewise_interface_1";
 
@@ -19,6 +19,13 @@ fn rename(file: &Path, to: &str) {
         bytes[at..at + to.len()].copy_from_slice(to);
     }
     write(file, bytes).unwrap();
+}
+
+/// Runs a program of one megabyte, with `raw` as the folder of a recorder.
+fn run(built: &Path, raw: Option<&Path>) -> Output {
+    let mut command = Command::new(built);
+    raw.map(|raw| command.env("NODEWISE_RAW", raw));
+    command.arg("1").output().unwrap()
 }
 
 #[test]
@@ -39,7 +46,7 @@ fn a_program_for_another_interface_is_refused_by_name() {
         );
         assert!(!folder.join("profile").exists());
         // The loader refuses it too, before any of its code runs.
-        let alone = Command::new(&built).output().unwrap();
+        let alone = run(&built, None);
         assert!(
             status(&alone) == 127 && stderr(&alone).contains(name),
             "{}",
@@ -75,11 +82,7 @@ fn a_recorder_of_another_version_is_named() {
     control[..8].copy_from_slice(&0x3165_7369_7764_6f6e_u64.to_le_bytes());
     control[8..12].copy_from_slice(&999_u32.to_le_bytes());
     write(folder.join("control"), &control).unwrap();
-    let output = Command::new(&built)
-        .arg("1")
-        .env("NODEWISE_RAW", &folder)
-        .output()
-        .unwrap();
+    let output = run(&built, Some(&folder));
     let text = stderr(&output);
     assert!(
         text.contains("built by another version of nodewise") && text.lines().count() == 1,
@@ -88,11 +91,7 @@ fn a_recorder_of_another_version_is_named() {
     assert_eq!(status(&output), 0);
     // One that is no recorder's is nothing to speak of.
     write(folder.join("control"), vec![1; 4096]).unwrap();
-    let output = Command::new(&built)
-        .arg("1")
-        .env("NODEWISE_RAW", &folder)
-        .output()
-        .unwrap();
+    let output = run(&built, Some(&folder));
     assert_eq!((status(&output), stderr(&output)), (0, String::new()));
 }
 
@@ -106,13 +105,9 @@ fn the_interface_is_kept_by_the_linker() {
         &["-O0"],
     ] {
         let built = build(&folder, "nodewise-cc", &["grows.c"], "program", flags);
-        assert_eq!(
-            status(&Command::new(&built).arg("1").output().unwrap()),
-            0,
-            "{flags:?}"
-        );
+        assert_eq!(status(&run(&built, None)), 0, "{flags:?}");
         rename(&built, "nodewise_interface_7");
-        let alone = Command::new(&built).arg("1").output().unwrap();
+        let alone = run(&built, None);
         assert!(
             stderr(&alone).contains("nodewise_interface_7"),
             "{flags:?}: {}",

@@ -1,6 +1,6 @@
 //! An interrupted recording can be recovered to a profile; files that cannot be read are reported, and not removed.
 
-use crate::support::{NODEWISE, Recorded, program, scratch, signal, status, stderr, wait_for};
+use crate::support::{NODEWISE, Recorded, program, scratch, signal, slices, status, stderr, wait_for};
 use nodewise_profile::AccessSource;
 use nodewise_store::Reader;
 use std::os::unix::fs::FileExt;
@@ -16,6 +16,12 @@ fn recover(folder: &Path) -> Output {
     command.output().unwrap()
 }
 
+/// The folder of the raw files of the one process image.
+fn image(folder: &Path) -> PathBuf {
+    let images = std::fs::read_dir(folder.join("profile/raw")).unwrap().flatten();
+    images.map(|e| e.path()).find(|p| p.is_dir()).unwrap()
+}
+
 /// Kills a recorder while its program, which has allocated memory, waits. Returns the folder of the raw files of the
 /// process image.
 fn interrupted(folder: &Path) -> PathBuf {
@@ -28,8 +34,7 @@ fn interrupted(folder: &Path) -> PathBuf {
         .unwrap();
     let mut text = [0; 7];
     std::io::Read::read_exact(recorder.stdout.as_mut().unwrap(), &mut text).unwrap();
-    let images = std::fs::read_dir(folder.join("profile/raw")).unwrap().flatten();
-    let image = images.map(|e| e.path()).find(|p| p.is_dir()).unwrap();
+    let image = image(folder);
     recorder.kill().unwrap();
     assert_eq!(recorder.wait().unwrap().signal(), Some(9));
     image
@@ -84,7 +89,7 @@ fn slices_can_be_read_before_the_recording_ends() {
         .stdout(Stdio::null())
         .spawn()
         .unwrap();
-    let slices = || Reader::open(&folder.join("profile")).map_or(0, |r| r.profile().slices.len());
+    let slices = || slices(&folder.join("profile"));
     let written = || {
         let mut sum = 0;
         let read = Reader::open(&folder.join("profile")).and_then(|r| {
@@ -106,8 +111,7 @@ fn slices_can_be_read_before_the_recording_ends() {
     assert!(report().contains("the recording goes on"));
     let before = (slices(), written());
     wait_for("another slice", || slices() > before.0);
-    let image = std::fs::read_dir(folder.join("profile/raw")).unwrap().flatten();
-    let image = image.map(|e| e.path()).find(|p| p.is_dir()).unwrap();
+    let image = image(&folder);
     recorder.kill().unwrap();
     recorder.wait().unwrap();
     signal(pid(&image), "KILL");

@@ -149,6 +149,11 @@ pub fn stderr(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
+/// Number of slices that a reader of a profile finds now; 0 if there is nothing to read.
+pub fn slices(profile: &Path) -> usize {
+    Reader::open(profile).map_or(0, |reader| reader.profile().slices.len())
+}
+
 /// Waits for something another process does; fails after a minute.
 pub fn wait_for(what: &str, mut done: impl FnMut() -> bool) {
     let start = Instant::now();

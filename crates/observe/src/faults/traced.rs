@@ -1,9 +1,9 @@
 //! Converts samples of processes to the rows and tables of a profile.
 
 use super::{Kind, Touch, Watch, mapped};
+use crate::checkpoints::Checkpoints;
 use crate::error::Error;
 use crate::image::Image;
-use crate::recording::CHECKPOINT_SHARE;
 use crate::tables::Tables;
 use crate::{objects, rows};
 use nodewise_linux::{Host, clock};
@@ -42,7 +42,7 @@ pub struct Traced {
     counts: HashMap<(PageNumber, ThreadId), ReadsAndWrites>,
     accesses: u64,
     last_end: u64,
-    checkpoint_due: Duration,
+    checkpoints: Checkpoints,
 }
 
 #[derive(Default)]
@@ -79,7 +79,7 @@ impl Traced {
             counts: HashMap::new(),
             accesses: 0,
             last_end: 0,
-            checkpoint_due: Duration::ZERO,
+            checkpoints: Checkpoints::new(0), // the program waits for none
         }
     }
 
@@ -339,17 +339,16 @@ impl Traced {
     /// # Errors
     /// The profile cannot be written.
     pub fn checkpoint(&mut self, describe: impl FnOnce(&mut Meta)) -> Result<(), Error> {
-        if clock::monotonic() < self.checkpoint_due {
+        let Some(begun) = self.checkpoints.begin() else {
             return Ok(());
-        }
-        let began = clock::own_cpu_time();
+        };
         describe(&mut self.tables.profile.meta);
         self.join_first_touches();
         for process in self.processes.values() {
             process.complete_further_rows(&mut self.tables);
         }
         self.writer.checkpoint(&self.tables.profile)?;
-        self.checkpoint_due = clock::monotonic() + (clock::own_cpu_time() - began) * CHECKPOINT_SHARE;
+        self.checkpoints.end(&begun);
         Ok(())
     }
 

@@ -203,29 +203,32 @@ fn compared(plain: &PlainRun, recorded: &Recorded) -> String {
     let meta = &recorded.profile.meta;
     let cpu: u64 = recorded.profile.threads.iter().map(|t| t.cpu_ns).sum();
     let busy = cpu as f64 * (1.0 - meta.coverage.waiting);
-    let instrumented = meta.observer == Observer::Instrument;
     match meta.plain_cpu_ns {
-        Some(plain) if instrumented && busy > 0.0 && measured_cost(busy, plain as f64).max < 1.0 => format!(
-            "the time of the plain build is not used: it took {} of CPU time, the recorded run {}, and recording speeds \
-             nothing up: something else slowed one of them; record again when the machine is quiet",
-            seconds(plain as f64 / 1e9),
-            seconds(busy / 1e9)
-        ),
-        Some(plain) if instrumented && busy > 0.0 && busy <= plain as f64 => format!(
-            "the plain build took {} of CPU time: recording did not slow the program measurably",
-            seconds(plain as f64 / 1e9)
-        ),
-        Some(plain) if busy > 0.0 && instrumented => format!(
-            "the plain build took {} of CPU time: recording slowed the program {:.2} times",
-            seconds(plain as f64 / 1e9),
-            busy / plain as f64
-        ),
+        Some(plain) if busy > 0.0 && meta.observer == Observer::Instrument => slowed(busy, plain as f64),
         Some(plain) => format!("the plain build took {} of CPU time", seconds(plain as f64 / 1e9)),
         None if plain.sampled => format!(
             "the time of the plain build is not used: {} are too short to compare",
             seconds(plain.wall_ns as f64 / 1e9)
         ),
         None => "the time of the plain build is not used: CPU time cannot be sampled here".to_owned(),
+    }
+}
+
+/// What the CPU times of the recorded and the plain run, nanoseconds, say about the cost of recording.
+fn slowed(busy: f64, plain: f64) -> String {
+    let (took, recorded) = (seconds(plain / 1e9), seconds(busy / 1e9));
+    match measured_cost(busy, plain) {
+        None => format!(
+            "the time of the plain build is not used: it took {took} of CPU time, the recorded run {recorded}, and recording \
+             speeds nothing up: something else slowed one of them; record again when the machine is quiet"
+        ),
+        Some(_) if busy <= plain => {
+            format!("the plain build took {took} of CPU time: recording did not slow the program measurably")
+        }
+        Some(cost) => format!(
+            "the plain build took {took} of CPU time: recording slowed the program {:.2} times",
+            cost.typical
+        ),
     }
 }
 

@@ -1,4 +1,5 @@
 use super::*;
+use crate::checkpoints::SHARE;
 use nodewise_profile::{AccessSource, Migration};
 use nodewise_store::Reader;
 
@@ -92,12 +93,12 @@ fn who_is_killed_leaves_what_was_cut_and_moved_by_then() {
         meta.wall_ns = 1000;
     };
     traced.checkpoint(describe).unwrap();
-    let pause = traced.checkpoint_due.saturating_sub(clock::monotonic());
-    assert!(pause < KEPT_WAITING * CHECKPOINT_SHARE, "{pause:?}");
+    let pause = traced.checkpoints.due.saturating_sub(clock::monotonic());
+    assert!(pause < KEPT_WAITING * SHARE, "{pause:?}");
     sampled(&mut traced, 8);
     traced.cut(2000).unwrap();
     traced.profile_mut().migrations.push(moved(2000, 1, 7));
-    traced.checkpoint_due = Duration::ZERO;
+    traced.checkpoints.due = Duration::ZERO;
     traced.checkpoint(|meta| meta.wall_ns = 2000).unwrap();
     sampled(&mut traced, 10);
     traced.cut(3000).unwrap();
