@@ -1,7 +1,7 @@
 //! Builds the histogram of a whole run from those of its slices, in little more memory than it takes.
 //!
-//! Slices are buffered until they have an eighth of the sum's cells, then merged into the sum in place, from the last
-//! page down. So a merge moves at most about eight cells of the sum for each cell added, and there is never a second
+//! Slices are buffered until they have a quarter of the sum's cells, then merged into the sum in place, from the last
+//! page down. So a merge moves at most about four cells of the sum for each cell added, and there is never a second
 //! copy of the sum.
 
 use crate::Entry;
@@ -12,7 +12,7 @@ use nodewise_profile::{AccessSource, SliceId};
 use std::ops::Range;
 
 /// Buffered additions are merged when they have this part of the sum's cells …
-const BUFFER_DIVISOR: usize = 8;
+const BUFFER_DIVISOR: usize = 4;
 /// … and at least this many cells.
 const MIN_BUFFERED_CELLS: usize = 1 << 16;
 
@@ -132,17 +132,23 @@ impl Histogram {
             let is_known = at < gap.pages.start && self.pages[at] == page.page;
             let begin = self.cell_of(at, &gap);
             self.move_up(&mut gap, at + usize::from(is_known));
-            both.clear();
-            both.extend_from_slice(&self.entries[begin..gap.cells.start]);
-            both.extend_from_slice(page.entries);
-            sum_by_thread(&mut both);
+            let cells = match is_known {
+                true => {
+                    both.clear();
+                    both.extend_from_slice(&self.entries[begin..gap.cells.start]);
+                    both.extend_from_slice(page.entries);
+                    sum_by_thread(&mut both);
+                    &both
+                }
+                false => page.entries,
+            };
             let object = if is_known { self.objects[at] } else { page.object };
             gap.pages = at..gap.pages.end - 1;
-            gap.cells = begin..gap.cells.end - both.len();
+            gap.cells = begin..gap.cells.end - cells.len();
+            self.entries[gap.cells.end..gap.cells.end + cells.len()].copy_from_slice(cells);
             self.pages[gap.pages.end] = page.page;
             self.objects[gap.pages.end] = object;
             self.offsets[gap.pages.end] = gap.cells.end as u64;
-            self.entries[gap.cells.end..gap.cells.end + both.len()].copy_from_slice(&both);
         }
     }
 

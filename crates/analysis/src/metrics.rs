@@ -240,26 +240,6 @@ fn measure_pages(
     objects
 }
 
-/// Accesses to the pages of some objects by accessing node and home node:
-/// `accesses[cpu_node][memory_node]`.
-#[must_use]
-pub fn access_matrix(
-    histogram: &Histogram,
-    affinity: &Affinity,
-    homes: &[NodeId],
-    nodes: usize,
-    of: impl Fn(ObjectId) -> bool,
-) -> Vec<Vec<u64>> {
-    let mut matrix = vec![vec![0; nodes]; nodes];
-    for page in histogram.iter().filter(|p| of(p.object)) {
-        let home = homes[page.index].index();
-        for entry in page.entries {
-            matrix[affinity.node(entry.thread).index()][home] += entry.accesses();
-        }
-    }
-    matrix
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -342,19 +322,6 @@ mod tests {
             prop_assert_eq!(a.page_balance(), b.page_balance());
             prop_assert_eq!(a.access_balance(), b.access_balance());
             prop_assert_eq!(a.local_fraction(), b.local_fraction());
-        }
-
-        #[test]
-        fn the_matrix_has_local_accesses_on_its_diagonal(pages in pages()) {
-            let homes: Vec<_> = (0..pages.len() as u32).map(|p| p % NODES as u32).collect();
-            let m = program(&pages, &homes);
-            let homes: Vec<_> = homes.into_iter().map(NodeId).collect();
-            let affinity = thread_per_node(NODES as u32);
-            let matrix = access_matrix(&histogram(&pages), &affinity, &homes, NODES, |_| true);
-            prop_assert_eq!((0..NODES).map(|n| matrix[n][n]).sum::<u64>(), m.local);
-            prop_assert_eq!(matrix.iter().map(|r| r.iter().sum()).collect::<Vec<u64>>(), m.issued_accesses);
-            let nothing = access_matrix(&histogram(&pages), &affinity, &homes, NODES, |_| false);
-            prop_assert_eq!(nothing, vec![vec![0; NODES]; NODES]);
         }
     }
 }

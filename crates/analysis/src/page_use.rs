@@ -14,7 +14,7 @@ use crate::{Histogram, thread_numbers};
 use nodewise_profile::{Access, Object, ObjectId, Profile, RegionId, ThreadId};
 use std::collections::{BTreeMap, BTreeSet};
 use std::f64::consts::TAU;
-use std::rc::Rc;
+use std::sync::Arc;
 
 /// A region that makes a smaller share of an object's accesses gets no map.
 const MIN_REGION_SHARE: f64 = 0.01;
@@ -142,7 +142,7 @@ impl RegionThreads {
 pub(crate) struct PageMap {
     pub object: ObjectId,
     pub region: RegionId,
-    pub team: Rc<RegionThreads>,
+    pub team: Arc<RegionThreads>,
     /// Index in the histogram of the first of `pages`.
     pub first: usize,
     /// The object's pages in the histogram; without accesses where the region did not use them.
@@ -198,7 +198,7 @@ impl Visitor for Maps<'_> {
     }
 }
 
-fn teams(profile: &Profile, sums: &RegionSums) -> BTreeMap<RegionId, Rc<RegionThreads>> {
+fn teams(profile: &Profile, sums: &RegionSums) -> BTreeMap<RegionId, Arc<RegionThreads>> {
     let numbers = thread_numbers(profile);
     let mut members: BTreeMap<RegionId, BTreeSet<ThreadId>> = BTreeMap::new();
     for (_, region, cell) in sums.cells() {
@@ -206,7 +206,7 @@ fn teams(profile: &Profile, sums: &RegionSums) -> BTreeMap<RegionId, Rc<RegionTh
     }
     members
         .iter()
-        .map(|(region, threads)| (*region, Rc::new(RegionThreads::new(&numbers, threads))))
+        .map(|(region, threads)| (*region, Arc::new(RegionThreads::new(&numbers, threads))))
         .collect()
 }
 
@@ -228,7 +228,7 @@ fn empty_map(
     histogram: &Histogram,
     (id, object): (ObjectId, &Object),
     region: RegionId,
-    teams: &BTreeMap<RegionId, Rc<RegionThreads>>,
+    teams: &BTreeMap<RegionId, Arc<RegionThreads>>,
 ) -> PageMap {
     let shift = histogram.shift;
     let first = histogram.seek(0, object.first_page.align_down(shift));
@@ -236,7 +236,7 @@ fn empty_map(
     PageMap {
         object: id,
         region,
-        team: Rc::clone(&teams[&region]),
+        team: Arc::clone(&teams[&region]),
         first,
         pages: vec![PageUse::default(); beyond - first],
         shift,

@@ -6,7 +6,7 @@ use crate::visitor::Visitor;
 use nodewise_profile::{Access, PageNumber, SliceId};
 
 /// A consumer of slice histograms.
-pub trait SliceVisitor {
+pub trait SliceVisitor: Send {
     /// Receives some pages of a slice, all above those that it received earlier for the same slice.
     fn part(&mut self, slice: SliceId, pages: &Histogram);
 

@@ -5,9 +5,10 @@
 //! [`crate::Usage`]), the second those that need the histogram to index pages.
 
 use nodewise_profile::{Access, AccessSource};
+use rayon::prelude::*;
 
 /// A consumer of the rows of the access table, in the order of [`AccessSource::visit`].
-pub trait Visitor {
+pub trait Visitor: Send {
     /// Takes the next rows of the access table.
     fn rows(&mut self, rows: &[Access]);
 
@@ -15,13 +16,13 @@ pub trait Visitor {
     fn end(&mut self) {}
 }
 
-/// Reads the accesses once, and shows them to all visitors.
+/// Reads the accesses once, and shows them to all visitors, which work at the same time.
 ///
 /// # Errors
 /// If the source cannot be read to its end; the visitors have then seen only a part of it.
 pub fn read<S: AccessSource>(source: &S, visitors: &mut [&mut dyn Visitor]) -> Result<(), S::Error> {
-    source.visit(&mut |rows| visitors.iter_mut().for_each(|v| v.rows(rows)))?;
-    visitors.iter_mut().for_each(|v| v.end());
+    source.visit(&mut |rows| visitors.par_iter_mut().for_each(|v| v.rows(rows)))?;
+    visitors.par_iter_mut().for_each(|v| v.end());
     Ok(())
 }
 

@@ -82,7 +82,8 @@ impl LaterPasses {
         visitors.extend(copies.as_mut().map(|c| c as &mut dyn Visitor));
         visitors.extend(film.as_mut().map(|f| f as &mut dyn Visitor));
         read(&selected.reader, &mut visitors)?;
-        let (simulation, usage) = (simulating.finish(), maps.finish());
+        let ((simulation, timeline), usage) =
+            rayon::join(|| (simulating.finish(), timeline.finish()), || maps.finish());
         Ok(Self {
             matched: Matched::predict(&context, &usage, &simulation, mappings, &selected.reader)?,
             simulation,
@@ -90,7 +91,7 @@ impl LaterPasses {
             copies: copies.map_or_else(Vec::new, |c| c.finish().predictions.split_off(1)),
             usage,
             samples: estimator.map(SampleEstimator::finish),
-            timeline: timeline.finish(),
+            timeline,
             film: film.map(FilmBuilder::finish),
         })
     }

@@ -14,6 +14,7 @@ use nodewise_placement::{
 use nodewise_profile::{Meta, Observer, Profile};
 use nodewise_simulation::{Calibration, Parameters, Range, UNKNOWN_CORES};
 use nodewise_store::Reader;
+use rayon::prelude::*;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -208,8 +209,8 @@ impl Selected {
     pub fn mappings(&self, list: &str) -> anyhow::Result<(Vec<Mapping>, Vec<String>)> {
         let context = self.context();
         let policies = self.policies(list)?;
-        let mappings = policies.iter().map(|p| Ok(p.try_place(&context)?));
-        let mappings: Vec<Mapping> = mappings.collect::<anyhow::Result<_>>()?;
+        let placed: Vec<_> = policies.par_iter().map(|p| p.try_place(&context)).collect();
+        let mappings: Vec<Mapping> = placed.into_iter().collect::<Result<_, _>>()?;
         let mut notes: Vec<String> = policies.iter().flat_map(|p| p.notes(&context)).collect();
         notes.extend(self.without_room(&mappings));
         Ok((mappings, notes))

@@ -16,9 +16,7 @@ use crate::share::SliceShare;
 use crate::sums::Sums;
 use crate::tally::{Moves, SliceTally, Tally, slots};
 use crate::{Changing, Parameters, Range, Scenario};
-use nodewise_analysis::{
-    Measured, Metrics, PageView, Roles, access_matrix, balance, left_to_first_touch, measure,
-};
+use nodewise_analysis::{HomeCounts, PageView, Roles, balance, left_to_first_touch, measure};
 use nodewise_machine::{Machine, NodeId};
 use nodewise_placement::{Context, Mapping};
 use nodewise_profile::{ObjectId, Profile, SliceId};
@@ -363,8 +361,13 @@ impl<'a> SimulationRun<'a> {
     /// The prediction of each mapping: its time is the sum over the phases of all slices, its local fraction that of its pages in the
     /// histogram.
     pub fn finish(self) -> Simulation {
-        let measured = self.measure(&self.mappings[0]);
-        let predictions = (0..self.sums.len()).map(|p| self.prediction(p, &measured.program));
+        let (c, nodes) = (&self.context, self.resources[0].nodes);
+        let homes: Vec<&[NodeId]> = self.mappings.iter().map(|m| &m.nodes[..]).collect();
+        let counted = HomeCounts::of(c.histogram, c.affinity, &homes, nodes, |object| {
+            is_mappable(c.profile, object)
+        });
+        let measured = measure(c.profile, c.histogram, c.affinity, homes[0], nodes);
+        let predictions = (0..self.sums.len()).map(|p| self.prediction(p, &counted));
         Simulation {
             predictions: predictions.collect(),
             measured,
@@ -379,8 +382,8 @@ impl<'a> SimulationRun<'a> {
         }
     }
 
-    /// A mapping's times in all scenarios, and its metrics; `first`: those of the mapping that speed-ups refer to.
-    fn prediction(&self, policy: usize, first: &Metrics) -> Prediction {
+    /// A policy's times in all scenarios, and its metrics; `counted`: of each mapping.
+    fn prediction(&self, policy: usize, counted: &[HomeCounts]) -> Prediction {
         let (sums, baseline) = (&self.sums[policy], &self.sums[0]);
         let ratio = |a: f64, b: f64| if b > 0.0 { a / b } else { 1.0 };
         let each =
@@ -390,7 +393,7 @@ impl<'a> SimulationRun<'a> {
             speedup: ratio(baseline.ns[s], sums.ns[s]),
             memory_share: 1.0 - ratio(sums.compute_ns[s], sums.ns[s]),
         };
-        let placed = self.placed(policy, first);
+        let placed = self.placed(policy, counted);
         Prediction {
             policy: placed.policy,
             seconds: each(&|s| sums.ns[s] * 1e-9),
@@ -438,20 +441,17 @@ impl<'a> SimulationRun<'a> {
         })
     }
 
-    /// The locations of pages: of a mapping, from the histogram; of a policy that moves them, as tracked. `first`: the
-    /// metrics of the first mapping.
-    fn placed(&self, policy: usize, first: &Metrics) -> PageLocations {
-        if let Some(mapping) = self.mappings.get(policy) {
-            let metrics = match policy {
-                0 => first,
-                _ => &self.measure(mapping).program,
-            };
+    /// The locations of pages: of a mapping, as counted from the histogram; of a policy that moves them, as tracked.
+    fn placed(&self, policy: usize, counted: &[HomeCounts]) -> PageLocations {
+        if let (Some(mapping), Some(counts)) = (self.mappings.get(policy), counted.get(policy)) {
             return PageLocations {
                 policy: mapping.policy.clone(),
-                local_fraction: metrics.local_fraction(),
-                access_balance: metrics.access_balance(),
-                page_balance: metrics.page_balance(),
-                mapped: self.mapped(mapping),
+                local_fraction: counts.local_fraction(),
+                access_balance: counts.access_balance(),
+                page_balance: counts.page_balance(),
+                mapped: Mapped {
+                    accesses: counts.of_chosen(),
+                },
                 moved: None,
                 copied: None,
             };
@@ -494,19 +494,6 @@ impl<'a> SimulationRun<'a> {
             speedup.typical,
             speedup.max.max(low.max(high)),
         )
-    }
-
-    fn measure(&self, mapping: &Mapping) -> Measured {
-        let (c, nodes) = (&self.context, self.resources[0].nodes);
-        measure(c.profile, c.histogram, c.affinity, &mapping.nodes, nodes)
-    }
-
-    fn mapped(&self, mapping: &Mapping) -> Mapped {
-        let (c, nodes) = (&self.context, self.resources[0].nodes);
-        let arrays = |object| is_mappable(c.profile, object);
-        Mapped {
-            accesses: access_matrix(c.histogram, c.affinity, &mapping.nodes, nodes, arrays),
-        }
     }
 
     /// Accesses by the real machine's nodes.

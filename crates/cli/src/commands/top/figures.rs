@@ -1,7 +1,7 @@
 //! The figures of a profile that one screen shows.
 
 use nodewise_advise::Verdict;
-use nodewise_analysis::{NodeCounts, access_matrix};
+use nodewise_analysis::{HomeCounts, NodeCounts};
 use nodewise_pipeline::Analysed;
 use nodewise_report::{Moves, Report, plural};
 
@@ -103,7 +103,7 @@ fn verdict(verdict: &Verdict) -> String {
 fn accesses(analysed: &Analysed) -> Matrix {
     let (selected, homes) = (&analysed.selected, &analysed.mappings[0].nodes);
     let nodes = selected.machine.node_count();
-    access_matrix(&selected.histogram, &selected.affinity, homes, nodes, |_| true)
+    HomeCounts::of(&selected.histogram, &selected.affinity, &[homes], nodes, |_| true)[0].of_chosen()
 }
 
 fn pages(analysed: &Analysed) -> Matrix {
