@@ -132,17 +132,16 @@ impl Histogram {
             let is_known = at < gap.pages.start && self.pages[at] == page.page;
             let begin = self.cell_of(at, &gap);
             self.move_up(&mut gap, at + usize::from(is_known));
-            let cells = match is_known {
+            let (cells, object) = match is_known {
                 true => {
                     both.clear();
                     both.extend_from_slice(&self.entries[begin..gap.cells.start]);
                     both.extend_from_slice(page.entries);
                     sum_by_thread(&mut both);
-                    &both
+                    (&both[..], self.objects[at])
                 }
-                false => page.entries,
+                false => (page.entries, page.object),
             };
-            let object = if is_known { self.objects[at] } else { page.object };
             gap.pages = at..gap.pages.end - 1;
             gap.cells = begin..gap.cells.end - cells.len();
             self.entries[gap.cells.end..gap.cells.end + cells.len()].copy_from_slice(cells);

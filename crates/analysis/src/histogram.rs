@@ -1,6 +1,11 @@
 //! The page × thread histogram over a whole run, in compressed sparse rows.
 
 use nodewise_profile::{BASE_PAGE_SIZE, ObjectId, PageNumber, ThreadId};
+use rayon::prelude::*;
+use std::ops::Range;
+
+/// Number of pages that a thread processes at a time.
+pub(crate) const CHUNK: usize = 1 << 15;
 
 /// Accesses of one thread to one page.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -205,6 +210,13 @@ impl Histogram {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.pages.is_empty()
+    }
+
+    /// Ranges of indices of pages, disjoint and of all pages, that threads process at the same time.
+    pub fn chunks(&self) -> impl IndexedParallelIterator<Item = Range<usize>> + use<> {
+        let pages = self.len();
+        let chunk = move |number: usize| number * CHUNK..pages.min((number + 1) * CHUNK);
+        (0..pages.div_ceil(CHUNK)).into_par_iter().map(chunk)
     }
 
     /// The page at `index`.

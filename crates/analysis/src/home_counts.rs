@@ -1,13 +1,11 @@
 //! What is counted of a mapping by node: pages, and accesses by the node that makes them. All figures of a mapping that
 //! depend on where pages are follow from it.
 
+use crate::metrics::{add, fraction};
 use crate::{Affinity, Histogram, NodeCounts, balance};
-use nodewise_machine::NodeId;
 use nodewise_profile::ObjectId;
 use rayon::prelude::*;
-
-/// Pages counted together; a chunk's cells of the histogram stay in the cache while all mappings are counted.
-const CHUNK: usize = 1 << 12;
+use std::ops::Range;
 
 /// Pages and accesses of a mapping by home node. Sums over disjoint sets of pages can be added.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,33 +29,31 @@ impl HomeCounts {
     }
 
     /// Counts several mappings in one pass over the histogram. `mappings` has the node of each page, of each mapping, on a
-    /// machine with `nodes` nodes; `chosen` says of which objects accesses are also wanted apart.
+    /// machine with `nodes` nodes, as a node or its number; `chosen` says of which objects accesses are also wanted apart.
     ///
     /// # Panics
     /// If a mapping is shorter than the histogram or names a node that is not below `nodes`.
     #[must_use]
-    pub fn of(
+    pub fn of<N: Copy + Sync + Into<usize>>(
         histogram: &Histogram,
         affinity: &Affinity,
-        mappings: &[&[NodeId]],
+        mappings: &[&[N]],
         nodes: usize,
         chosen: impl Fn(ObjectId) -> bool + Sync,
     ) -> Vec<Self> {
         let none = || vec![Self::none(nodes); mappings.len()];
-        let starts: Vec<usize> = (0..histogram.len()).step_by(CHUNK).collect();
-        let count = |(mut sums, mut counts): (Vec<Self>, NodeCounts), start: usize| {
-            for index in start..histogram.len().min(start + CHUNK) {
-                let page = histogram.page(index);
+        let count = |(mut sums, mut counts): (Vec<Self>, NodeCounts), pages: Range<usize>| {
+            for page in pages.map(|index| histogram.page(index)) {
                 let counts = counts.load(page.entries, affinity);
                 let is_chosen = chosen(page.object);
                 for (sum, homes) in sums.iter_mut().zip(mappings) {
-                    sum.add_page(homes[index], counts, is_chosen);
+                    sum.add_page(homes[page.index].into(), counts, is_chosen);
                 }
             }
             (sums, counts)
         };
-        starts
-            .into_par_iter()
+        histogram
+            .chunks()
             .fold(|| (none(), NodeCounts::new(nodes)), count)
             .map(|(sums, _)| sums)
             .reduce(none, |mut all, more| {
@@ -66,20 +62,19 @@ impl HomeCounts {
             })
     }
 
-    fn add_page(&mut self, home: NodeId, counts: &NodeCounts, is_chosen: bool) {
-        self.pages[home.index()] += 1;
+    fn add_page(&mut self, home: usize, counts: &NodeCounts, is_chosen: bool) {
+        self.pages[home] += 1;
         let matrix = if is_chosen {
             &mut self.chosen
         } else {
             &mut self.others
         };
         for reader in counts.touched() {
-            matrix[reader.index() * self.nodes + home.index()] += counts.of(*reader);
+            matrix[reader.index() * self.nodes + home] += counts.of(*reader);
         }
     }
 
     fn absorb(&mut self, other: &Self) {
-        let add = |sums: &mut [u64], more: &[u64]| sums.iter_mut().zip(more).for_each(|(s, m)| *s += m);
         add(&mut self.pages, &other.pages);
         add(&mut self.chosen, &other.chosen);
         add(&mut self.others, &other.others);
@@ -103,10 +98,7 @@ impl HomeCounts {
     #[must_use]
     pub fn local_fraction(&self) -> f64 {
         let local: u64 = (0..self.nodes).map(|node| self.accesses(node, node)).sum();
-        match self.chosen.iter().chain(&self.others).sum::<u64>() {
-            0 => 1.0,
-            all => local as f64 / all as f64,
-        }
+        fraction(local, self.chosen.iter().chain(&self.others).sum())
     }
 
     /// B_Pages (Diener, equation 3).
@@ -127,7 +119,9 @@ impl HomeCounts {
 mod tests {
     use super::*;
     use crate::fixtures::{histogram, thread_per_node};
+    use crate::histogram::CHUNK;
     use crate::measure;
+    use nodewise_machine::NodeId;
     use nodewise_profile::Profile;
     use proptest::prelude::*;
 
@@ -135,7 +129,9 @@ mod tests {
 
     fn pages() -> impl Strategy<Value = Vec<(Vec<u64>, [usize; 2])>> {
         let counts = proptest::collection::vec(0u64..9, NODES);
-        proptest::collection::vec((counts, [0..NODES, 0..NODES]), 1..2 * CHUNK)
+        let different = proptest::collection::vec((counts, [0..NODES, 0..NODES]), 1..2000);
+        // Over and over, for more pages than a thread processes at a time.
+        (different, 1..3 * CHUNK).prop_map(|(pages, count)| pages.into_iter().cycle().take(count).collect())
     }
 
     proptest! {

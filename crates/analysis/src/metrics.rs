@@ -137,11 +137,13 @@ impl Metrics {
     }
 }
 
-fn add(sums: &mut [u64], more: &[u64]) {
+/// Adds up sums cell by cell.
+pub(crate) fn add(sums: &mut [u64], more: &[u64]) {
     sums.iter_mut().zip(more).for_each(|(s, m)| *s += m);
 }
 
-fn fraction(part: u64, whole: u64) -> f64 {
+/// A part of a whole; 1 where the whole is nothing.
+pub(crate) fn fraction(part: u64, whole: u64) -> f64 {
     if whole == 0 {
         1.0
     } else {
@@ -196,14 +198,9 @@ pub fn measure(
     homes: &[NodeId],
     nodes: usize,
 ) -> Measured {
-    const CHUNK: usize = 1 << 15;
-    let starts: Vec<usize> = (0..histogram.len()).step_by(CHUNK).collect();
-    let objects = starts
-        .into_par_iter()
-        .map(|start| {
-            let pages = start..histogram.len().min(start + CHUNK);
-            measure_pages(profile, histogram, affinity, homes, nodes, pages)
-        })
+    let objects = histogram
+        .chunks()
+        .map(|pages| measure_pages(profile, histogram, affinity, homes, nodes, pages))
         .reduce(BTreeMap::new, |mut a, b| {
             for (object, metrics) in b {
                 a.entry(object)

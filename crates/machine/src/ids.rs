@@ -18,6 +18,12 @@ macro_rules! kernel_number {
             }
         }
 
+        impl From<$name> for usize {
+            fn from(number: $name) -> Self {
+                number.index()
+            }
+        }
+
         impl fmt::Display for $name {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 self.0.fmt(f)

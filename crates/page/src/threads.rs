@@ -1,19 +1,19 @@
 //! The sharing graph of threads, with the placement of the report's baseline and a sharing-aware one.
 
 use crate::sums::{Pages, homes, narrowed};
-use crate::traffic::{Matrix, added, local_fraction, matrices};
+use crate::traffic::{Matrix, local_fraction, matrices};
 use nodewise_analysis::{Affinity, Entry};
 use nodewise_placement::{Mapping, SharingGraph};
 use rayon::prelude::*;
 use serde::Serialize;
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 /// Largest number of groups shown; if there are more threads, neighbours form groups.
 const MAX_GROUPS: usize = 128;
 /// Two groups belong together if they share at least this part of what either of them shares with its closest partner
 /// (as [`nodewise_placement::asym::clusters_from_sharing`] decides for threads).
 const MIN_RELATIVE_SHARING: f64 = 0.1;
-const CHUNK: usize = 1 << 15;
 
 #[derive(Serialize)]
 struct Document {
@@ -177,8 +177,8 @@ impl Groups {
     fn own(&self, pages: &Pages) -> Vec<u64> {
         let zero = || vec![0u64; self.members.len()];
         let group = |e: &Entry| self.of[e.thread.index()] as usize;
-        let chunk = |mut sums: Vec<u64>, start: usize| {
-            for index in start..pages.histogram.len().min(start + CHUNK) {
+        let chunk = |mut sums: Vec<u64>, chunk: Range<usize>| {
+            for index in chunk {
                 let entries = pages.histogram.page(index).entries;
                 let Some(first) = entries.first().map(group) else {
                     continue;
@@ -189,9 +189,14 @@ impl Groups {
             }
             sums
         };
-        let starts: Vec<usize> = (0..pages.histogram.len()).step_by(CHUNK).collect();
-        starts.into_par_iter().fold(zero, chunk).reduce(zero, added)
+        pages.histogram.chunks().fold(zero, chunk).reduce(zero, added)
     }
+}
+
+/// Adds two partial sums.
+fn added(mut sums: Vec<u64>, more: Vec<u64>) -> Vec<u64> {
+    sums.iter_mut().zip(more).for_each(|(sum, more)| *sum += more);
+    sums
 }
 
 /// Clusters of groups that are connected by high sharing, directly or transitively.

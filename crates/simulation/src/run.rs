@@ -443,9 +443,9 @@ impl<'a> SimulationRun<'a> {
 
     /// The locations of pages: of a mapping, as counted from the histogram; of a policy that moves them, as tracked.
     fn placed(&self, policy: usize, counted: &[HomeCounts]) -> PageLocations {
-        if let (Some(mapping), Some(counts)) = (self.mappings.get(policy), counted.get(policy)) {
+        if let Some(counts) = counted.get(policy) {
             return PageLocations {
-                policy: mapping.policy.clone(),
+                policy: self.mappings[policy].policy.clone(),
                 local_fraction: counts.local_fraction(),
                 access_balance: counts.access_balance(),
                 page_balance: counts.page_balance(),
