@@ -13,12 +13,12 @@
 #define ZONE_END 0x500000000000ull
 #endif
 #define HUGE_PAGE (2ull << 20)
-#define CHAPTER_SHIFT 32 /* one table of blocks, 1 MiB, per 4 GiB */
-#define CHAPTERS ((ZONE_END - ZONE_BEGIN) >> CHAPTER_SHIFT)
-#define CHAPTER_BYTES (sizeof(nw_block) << (CHAPTER_SHIFT - 16))
+#define LEAF_SHIFT 32 /* one table of blocks, 1 MiB, per 4 GiB */
+#define LEAVES ((ZONE_END - ZONE_BEGIN) >> LEAF_SHIFT)
+#define LEAF_BYTES (sizeof(nw_block) << (LEAF_SHIFT - 16))
 
 static uintptr_t zone_next = ZONE_BEGIN;
-static void *blocks[CHAPTERS];
+static void *blocks[LEAVES];
 
 static size_t round_up(size_t bytes, size_t to) { return (bytes + to - 1) & ~(to - 1); }
 
@@ -53,32 +53,32 @@ nw_block *nw_zone_block(const void *address, int create) {
     uintptr_t offset = (uintptr_t)address - ZONE_BEGIN;
     if (offset >= ZONE_END - ZONE_BEGIN || offset % NW_BLOCK != 0)
         return NULL;
-    void **chapter = &blocks[offset >> CHAPTER_SHIFT];
-    nw_block *table = __atomic_load_n(chapter, __ATOMIC_ACQUIRE);
+    void **leaf = &blocks[offset >> LEAF_SHIFT];
+    nw_block *table = __atomic_load_n(leaf, __ATOMIC_ACQUIRE);
     if (table == NULL && create)
-        table = table_create(chapter, CHAPTER_BYTES);
-    return table == NULL ? NULL : &table[(offset & ((1ull << CHAPTER_SHIFT) - 1)) / NW_BLOCK];
+        table = table_create(leaf, LEAF_BYTES);
+    return table == NULL ? NULL : &table[(offset & ((1ull << LEAF_SHIFT) - 1)) / NW_BLOCK];
 }
 
-/* ---- Places, in shelves of SHELF each. A shelf belongs to a call chain and a thread's lane. Only that thread takes
+/* ---- Places, in buckets of BUCKET_PLACES each. A bucket belongs to a call chain and a thread's lane. Only that thread takes
  * places from it; any thread can give them back. ---- */
 
-#define SHELF 16u
-#define SHELVES 1024u /* of an area */
-#define AREAS 16u     /* allocated when needed: most programs allocate from few call chains */
-#define SHELF_BYTES 512u
+#define BUCKET_PLACES 16u
+#define BUCKETS 1024u /* of an area */
+#define AREAS 16u /* allocated when needed: most programs allocate from few call chains */
+#define BUCKET_BYTES 512u
 #define MOST_SHELVES 128u /* of one call chain and thread */
 #define PROBES 32u
 #define FULL UINT32_MAX
 
-typedef struct shelf { /* aligned to SHELF_BYTES, so that the address of a place yields its shelf */
-    uint64_t key;  /* 0: free */
-    uint32_t used; /* a bit for each place that has a block; FULL while the shelf is taken over for another key */
+typedef struct bucket { /* aligned to BUCKET_BYTES, so that the address of a place yields its bucket */
+    uint64_t key; /* 0: free */
+    uint32_t used; /* a bit for each place that has a block; FULL while the bucket is taken over for another key */
     uint32_t unused;
-    nw_place places[SHELF];
-} shelf;
+    nw_place places[BUCKET_PLACES];
+} bucket;
 
-_Static_assert(sizeof(shelf) <= SHELF_BYTES, "a shelf has room");
+_Static_assert(sizeof(bucket) <= BUCKET_BYTES, "a bucket has room");
 
 static void *areas[AREAS];
 static uint32_t laneless;
@@ -100,15 +100,15 @@ static uint64_t key_of(const uintptr_t *chain, uint32_t depth) {
     return key;
 }
 
-static shelf *shelf_at(uint32_t area, uint64_t key, uint32_t probe) {
+static bucket *bucket_at(uint32_t area, uint64_t key, uint32_t probe) {
     char *begin = __atomic_load_n(&areas[area], __ATOMIC_ACQUIRE);
-    return begin == NULL ? NULL : (shelf *)(begin + ((key >> 32) + probe) % SHELVES * SHELF_BYTES);
+    return begin == NULL ? NULL : (bucket *)(begin + ((key >> 32) + probe) % BUCKETS * BUCKET_BYTES);
 }
 
-/* Takes over another key's shelf in which no place has a block. The addresses of these places are not used again. */
-static shelf *take_over(uint64_t key) {
+/* Takes over another key's bucket in which no place has a block. The addresses of these places are not used again. */
+static bucket *take_over(uint64_t key) {
     for (uint32_t probe = 0; probe < PROBES * AREAS; probe++) {
-        shelf *at = shelf_at(probe / PROBES, key, probe % PROBES);
+        bucket *at = bucket_at(probe / PROBES, key, probe % PROBES);
         uint32_t none = 0;
         if (at == NULL || !__atomic_compare_exchange_n(&at->used, &none, FULL, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
             continue;
@@ -120,10 +120,10 @@ static shelf *take_over(uint64_t key) {
     return NULL;
 }
 
-/* The key's shelf in this area, which is taken if it is still free. */
-static shelf *find_in(uint32_t area, uint64_t key) {
+/* The key's bucket in this area, which is taken if it is still free. */
+static bucket *find_in(uint32_t area, uint64_t key) {
     for (uint32_t probe = 0; probe < PROBES; probe++) {
-        shelf *at = shelf_at(area, key, probe);
+        bucket *at = bucket_at(area, key, probe);
         if (at == NULL)
             return NULL;
         uint64_t owner = __atomic_load_n(&at->key, __ATOMIC_ACQUIRE);
@@ -135,11 +135,11 @@ static shelf *find_in(uint32_t area, uint64_t key) {
     return NULL;
 }
 
-static shelf *find_shelf(uint64_t key) {
+static bucket *find_bucket(uint64_t key) {
     for (uint32_t area = 0; area < AREAS; area++) {
-        shelf *at = find_in(area, key);
+        bucket *at = find_in(area, key);
         if (at == NULL && __atomic_load_n(&areas[area], __ATOMIC_ACQUIRE) == NULL &&
-            table_create(&areas[area], SHELVES * SHELF_BYTES) != NULL)
+            table_create(&areas[area], BUCKETS * BUCKET_BYTES) != NULL)
             at = find_in(area, key);
         if (at != NULL)
             return at;
@@ -148,16 +148,16 @@ static shelf *find_shelf(uint64_t key) {
 }
 
 /* The first place without a block; null when all have one. */
-static nw_place *take_from(shelf *from, uint64_t key) {
+static nw_place *take_from(bucket *from, uint64_t key) {
     uint32_t used = __atomic_load_n(&from->used, __ATOMIC_ACQUIRE);
-    while (used != FULL && used != (1u << SHELF) - 1) {
+    while (used != FULL && used != (1u << BUCKET_PLACES) - 1) {
         uint32_t number = (uint32_t)__builtin_ctz(~used);
         if (!__atomic_compare_exchange_n(&from->used, &used, used | 1u << number, 0, __ATOMIC_ACQ_REL,
                                          __ATOMIC_ACQUIRE))
             continue;
         if (__atomic_load_n(&from->key, __ATOMIC_ACQUIRE) == key)
             return &from->places[number];
-        nw_place_give(&from->places[number]); /* the shelf was taken over meanwhile */
+        nw_place_give(&from->places[number]); /* the bucket was taken over meanwhile */
         break;
     }
     return NULL;
@@ -167,7 +167,7 @@ nw_place *nw_place_take(const uintptr_t *chain, uint32_t depth) {
     uint64_t first = key_of(chain, depth);
     for (uint32_t i = 0; i < MOST_SHELVES; i++) {
         uint64_t key = mix(first, i) | 1;
-        shelf *from = find_shelf(key);
+        bucket *from = find_bucket(key);
         nw_place *place = from == NULL ? NULL : take_from(from, key);
         if (place != NULL || from == NULL)
             return place;
@@ -176,7 +176,7 @@ nw_place *nw_place_take(const uintptr_t *chain, uint32_t depth) {
 }
 
 void nw_place_give(nw_place *place) {
-    shelf *of = (shelf *)((uintptr_t)place & ~(uintptr_t)(SHELF_BYTES - 1));
+    bucket *of = (bucket *)((uintptr_t)place & ~(uintptr_t)(BUCKET_BYTES - 1));
     __atomic_fetch_and(&of->used, ~(1u << (uint32_t)(place - of->places)), __ATOMIC_RELEASE);
 }
 
