@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""Modules of a crate that use each other in a circle: a line for each circle. What only tests use is left out, and so are calls
-of a module into its own submodules by their name (`child::f()`), which may use their parent's types: both are one room."""
+"""Modules of a crate that use each other in a circle: a line for each circle. What only tests use is left out. A module that calls
+into its own submodule by name (`child::f()`) makes a circle only if the submodule uses functions or constants of it: types of its
+parent it may use."""
 
 import pathlib
 import re
@@ -8,7 +9,7 @@ import subprocess
 
 USE = re.compile(r"^\s*(pub(?:\([^)]*\))?\s+)?use\s+([\w:{},\s*]+);", re.MULTILINE)
 INLINE = re.compile(r"\b((?:crate|super)(?:::\w+)+)")
-TESTS = re.compile(r"#\[cfg\(test\)\]\s*(?:pub )?mod \w+ \{.*\n\}\n", re.DOTALL)
+TESTS = re.compile(r"#\[cfg\(test\)\]\s*(?:pub(?:\(\w+\))? )?mod \w+ \{.*\n\}\n", re.DOTALL)
 
 
 def paths(tree, before=()):
@@ -24,7 +25,7 @@ def paths(tree, before=()):
             parts.append("")
         else:
             parts[-1] += letter
-    return [path for part in parts for path in paths(part, names)]
+    return [path for part in parts if part.strip() for path in paths(part, names)]
 
 
 class Crate:
@@ -37,8 +38,8 @@ class Crate:
             text = TESTS.sub("", (pathlib.Path(file)).read_text(encoding="utf-8"))
             self.modules[() if names in (("lib",), ("main",)) else names] = re.sub(r"//[^\n]*", "", text)
         for module, text in self.modules.items():
-            found = [self.absolute(module, p) for public, tree in USE.findall(text) if public for p in paths(tree)]
-            self.exports[module] = {path[-1]: path for path in found if path}
+            found = [(p[-1], self.absolute(module, p)) for public, tree in USE.findall(text) if public for p in paths(tree)]
+            self.exports[module] = dict(found)
 
     def absolute(self, module, path):
         """A path from the crate's root; nothing for what lies in other crates."""
@@ -52,11 +53,13 @@ class Crate:
         return (*module, *path) if (*module, path[0]) in self.modules else None
 
     def home(self, path, depth=0):
-        """The module that defines what a path names, exports followed."""
+        """The module that defines what a path names, exports followed; none if that is another crate."""
         length = next(n for n in range(len(path), -1, -1) if path[:n] in self.modules)
         module, rest = path[:length], path[length:]
-        again = self.exports[module].get(rest[0]) if rest and depth < 8 else None
-        return self.home((*again, *rest[1:]), depth + 1) if again else module
+        if not rest or rest[0] not in self.exports[module] or depth == 8:
+            return module
+        again = self.exports[module][rest[0]]
+        return self.home((*again, *rest[1:]), depth + 1) if again else None
 
     def uses(self):
         """The modules that each module uses."""
@@ -66,8 +69,13 @@ class Crate:
                 continue
             named = [p for public, tree in USE.findall(text) if not public for p in paths(tree)]
             named += [tuple(p.split("::")) for p in INLINE.findall(text)]
-            found = (self.absolute(module, path) for path in named)
-            graph[module] = {self.home(path) for path in found if path is not None} - {module}
+            found = [path for path in (self.absolute(module, path) for path in named) if path is not None]
+            graph[module] = {self.home(path) for path in found} - {module, None}
+            parent = module[:-1]
+            if module and re.search(rf"(?<!:)\b{module[-1]}::", self.modules[parent]) and any(
+                path and self.home(path) == parent and not re.match(r"[A-Z]\w*[a-z]", path[-1]) for path in found
+            ):
+                graph[parent].add(module)
         return graph
 
 

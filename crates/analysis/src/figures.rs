@@ -56,10 +56,10 @@ pub fn grouped(n: u64) -> String {
     out
 }
 
-/// `1 node`, `8 nodes`.
+/// A number with its noun, in all its digits: `1 node`, `8,191 pages`. [`exact`] is the same for counts of 64 bits.
 #[must_use]
 pub fn plural(n: usize, what: &str) -> String {
-    format!("{n} {}", noun(n, what))
+    exact(n as u64, what)
 }
 
 /// `node` for one, `nodes`, `accesses` and `copies` for any other number. The page has the same rule

@@ -6,6 +6,7 @@ use clap::{Arg, Command, ValueEnum};
 use jiff::SignedDuration;
 use nodewise_machine::parse_bytes;
 use nodewise_observe::Slicing;
+use nodewise_profile::BASE_PAGE_SHIFT;
 use std::ffi::OsStr;
 use std::time::Duration;
 
@@ -118,6 +119,13 @@ pub fn page_shift(text: &str) -> Result<u32, String> {
     }
 }
 
+/// A page size for which decisions are studied, a power of two from 4K to 1G, as [`page_shift`].
+pub fn decision_size(text: &str) -> Result<u32, String> {
+    let bytes = parse_bytes(text).filter(|b| b.is_power_of_two() && (1 << 12..=1 << 30).contains(b));
+    let shift = bytes.map(|b| b.ilog2() - BASE_PAGE_SHIFT);
+    shift.ok_or_else(|| format!("`{text}` is no page size; write 4K, 2M, or another power of two up to 1G"))
+}
+
 /// How long to watch: nothing to an hour.
 pub fn watch(text: &str) -> Result<Duration, String> {
     match time(text)? {
@@ -167,14 +175,6 @@ pub fn share(text: &str) -> Result<f64, String> {
     share.ok_or_else(|| format!("`{text}` is no share, such as 5% or 0.05"))
 }
 
-/// A share of which a number without a sign is per cent: `70` and `70%`.
-pub fn per_cent(text: &str) -> Result<f64, String> {
-    match text.parse::<f64>() {
-        Ok(_) => share(&format!("{text}%")),
-        Err(_) => share(text),
-    }
-}
-
 /// A share above 0.
 pub fn share_above_0(text: &str) -> Result<f64, String> {
     let share = share(text)?;
@@ -214,6 +214,12 @@ mod tests {
             (Ok(1024), Ok(0), Ok(9))
         );
         assert!(bytes("0").is_err() && page_shift("1G").is_err());
+        assert_eq!((decision_size("64K"), decision_size("1G")), (Ok(4), Ok(18)));
+        assert!(
+            ["2K", "6K", "2G"]
+                .into_iter()
+                .all(|bad| decision_size(bad).is_err())
+        );
     }
 
     #[test]
@@ -324,13 +330,6 @@ mod tests {
             assert!(share(bad).is_err(), "{bad}");
         }
         assert!(share_above_0("0%").is_err());
-        let per_cents = ["70", "5%", "0", "100", "0.5"].map(per_cent);
-        assert_eq!(per_cents, [0.7, 0.05, 0.0, 1.0, 0.005].map(Ok));
-        assert!(
-            ["101", "-1", "NaN", "x", "%"]
-                .iter()
-                .all(|text| per_cent(text).is_err())
-        );
         assert_eq!(share_or_none("none"), Ok(f64::INFINITY));
     }
 }

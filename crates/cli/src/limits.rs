@@ -7,6 +7,7 @@ use nodewise_simulation::Parameters;
 
 /// Limits that apply to all policies that move pages.
 #[derive(clap::Args, Clone, Debug)]
+#[command(next_help_heading = "Moving pages between slices (balance:P, replay)")]
 pub struct Limits {
     /// Slices between decisions of balance policies
     #[arg(long, value_name = "SLICES", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]

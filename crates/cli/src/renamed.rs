@@ -22,6 +22,7 @@ const RENAMED: &[Renamed] = &[
     renamed("balance", "report", |v| option("summary", v)),
     renamed("balance", "threads", balanced_threads),
     renamed("check", "seconds", |v| option("duration", v)),
+    renamed("check", "threshold", per_cent),
     renamed("run", "report", |v| option("summary", v)),
     renamed("record", "budget", |v| {
         option("observe-budget", &format!("{}%", v.trim_end_matches('%')))
@@ -57,6 +58,12 @@ const fn renamed(command: &'static str, old: &'static str, new: fn(&str) -> Opti
 
 fn option(name: &str, value: &str) -> Option<Vec<String>> {
     Some(vec![format!("--{name}={value}")])
+}
+
+/// Per cents that used to be written without their sign: `70`.
+fn per_cent(value: &str) -> Option<Vec<String>> {
+    let number: f64 = value.parse().ok()?;
+    option("threshold", &format!("{value}%")).filter(|_| number > 1.0 && number <= 100.0)
 }
 
 /// Splits numbers and a policy, which `--threads` used to combine: `24`, `scatter`, `24,scatter`, `24,16,asym`.
@@ -239,6 +246,7 @@ mod tests {
                 "nodewise record --via faults --budget 3 --scan 100 x",
                 "nodewise record --via faults --observe-budget=3% --scan-period=100ms x",
             ),
+            ("nodewise check --threshold 70", "nodewise check --threshold=70%"),
             (
                 "nodewise bal --budget 3% --pid 7",
                 "nodewise bal --migrate-budget=3% --pid 7",
@@ -272,6 +280,8 @@ mod tests {
     fn what_means_the_same_as_ever_and_what_is_the_programs_stays() {
         let lines = [
             "nodewise balance --threads 24 x",
+            "nodewise check --threshold 70%",
+            "nodewise check --threshold 0.7",
             "nodewise record -o budget ./x --budget 3",
             "nodewise run --bind none x --report y",
             "nodewise run -- --report y",

@@ -2,7 +2,6 @@
 
 use crate::output::say;
 use nodewise_pipeline::Selection;
-use nodewise_profile::BASE_PAGE_SHIFT;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -20,8 +19,8 @@ pub struct Arguments {
     /// hwloc:EXPR, file:FILE; auto: recorded on the machine that was sampled, otherwise sharing-aware
     #[arg(long, value_name = "A", default_value = "auto")]
     pub affinity: String,
-    /// Page size of decisions: 4K, or 2M with transparent huge pages
-    #[arg(long, value_name = "SIZE", default_value = "4K", value_parser = page_shift)]
+    /// Page size of decisions: 4K, 2M as with transparent huge pages, or another power of two up to 1G
+    #[arg(long, value_name = "SIZE", default_value = "4K", value_parser = crate::arguments::decision_size)]
     pub page_size: u32,
     /// Another recording of the same command: threads are compared by the parts that they take (see `record --repeat`)
     #[arg(long, value_name = "DIR")]
@@ -53,13 +52,4 @@ impl Arguments {
 /// Prints the notes of policies.
 pub fn print_notes(notes: &[String]) {
     notes.iter().for_each(|note| say!("{note}"));
-}
-
-/// Parses a page size, `4K`, `2M` or another power of two from 4 KiB, as log2 of base pages.
-fn page_shift(text: &str) -> Result<u32, String> {
-    let bytes = nodewise_machine::parse_bytes(text).filter(|b| b.is_power_of_two());
-    let shift = bytes
-        .and_then(|b| b.ilog2().checked_sub(BASE_PAGE_SHIFT))
-        .filter(|s| *s <= 18);
-    shift.ok_or_else(|| format!("`{text}` is no page size; use 4K or 2M"))
 }

@@ -224,7 +224,7 @@ fn without_a_number_the_users_processes_are_listed_worst_first() {
     assert_eq!(order, ["200", "100"], "{text}");
     assert!(!text.contains("foreign"));
     assert_eq!(output.status.code(), Some(1));
-    assert_eq!(host.check(&["--threshold", "20"]).status.code(), Some(0));
+    assert_eq!(host.check(&["--threshold", "20%"]).status.code(), Some(0));
 }
 
 #[test]

@@ -491,9 +491,9 @@ fn a_page_that_moves_at_last_has_not_stayed() {
 }
 
 /// Reports every page as gone.
-struct Nobody;
+struct NothingMoves;
 
-impl Actuator for Nobody {
+impl Actuator for NothingMoves {
     fn apply(&mut self, moves: &[Move]) -> BatchResult {
         BatchResult {
             results: vec![PageResult::Gone; moves.len()],
@@ -518,7 +518,7 @@ fn pages_that_are_gone_are_no_longer_observed() {
     let (mut controller, script) = controller(unlimited());
     let mut tracker = tracked();
     say(&script, &[(0, 1, 9.0), (2, 1, 9.0)]);
-    run_interval(&mut controller, &mut || 0, &mut tracker, &mut Nobody);
+    run_interval(&mut controller, &mut || 0, &mut tracker, &mut NothingMoves);
     assert_eq!((tracker.len(), tracker.page(0)), (1, PageNumber(1)));
     assert_eq!(controller.ledger().result(PageResult::Gone), 2);
 }

@@ -5,6 +5,7 @@ use crate::summary::{LARGEST, State, Summary, Tally};
 use crate::{EnforceError, Table};
 use nodewise_linux::Host;
 use nodewise_linux::process::own_user;
+use serde::Serialize;
 use std::collections::{HashMap, HashSet};
 use std::ffi::OsString;
 use std::fs::DirEntry;
@@ -12,7 +13,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 /// Pages of the objects of one rule: wanted and actual nodes, as logical nodes.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct RuleAchieved {
     /// Number of objects placed.
     pub objects: u64,

@@ -1,4 +1,4 @@
-//! Carries out the moves that a controller decided on running processes.
+//! The actuator on Linux: moves the pages of running processes that a controller decided to move.
 
 use crate::Holder;
 use crate::freezer::{Freezer, Stalls};
@@ -8,7 +8,7 @@ use nodewise_linux::{Host, clock};
 use nodewise_machine::parse_list;
 use nodewise_placement::Move;
 use nodewise_profile::{BASE_PAGE_SHIFT, BASE_PAGE_SIZE, PageNumber};
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
@@ -26,8 +26,8 @@ pub struct Linux {
     nodes: Vec<u32>,
     /// log2 of the base pages in a page that decisions are made for.
     page_shift: u32,
-    /// Process identifier of each process, by ordinal.
-    processes: Vec<u32>,
+    /// The process of each ordinal, while it is balanced.
+    processes: HashMap<u16, u32>,
     /// Holds moved pages on their new nodes.
     holder: Option<Holder>,
     /// Stops processes while their pages are moved.
@@ -55,7 +55,7 @@ impl Linux {
             mover: Mover::new(0),
             nodes,
             page_shift,
-            processes: Vec::new(),
+            processes: HashMap::new(),
             holder,
             freezer: None,
             chunk: LEAST_CHUNK,
@@ -96,11 +96,14 @@ impl Linux {
         }
     }
 
-    /// Sets the process identifier of an ordinal; a new ordinal is the next one.
+    /// Sets the process of an ordinal.
     pub fn set_process(&mut self, ordinal: u16, pid: u32) {
-        let at = usize::from(ordinal);
-        self.processes.resize(self.processes.len().max(at + 1), 0);
-        self.processes[at] = pid;
+        self.processes.insert(ordinal, pid);
+    }
+
+    /// Forgets the process of an ordinal: pages of it that are still to be moved are gone.
+    pub fn end_process(&mut self, ordinal: u16) {
+        self.processes.remove(&ordinal);
     }
 
     /// The holder of pages, if there is one.
@@ -220,7 +223,7 @@ impl Actuator for Linux {
         let mut results = Vec::with_capacity(moves.len());
         for moves in moves.chunk_by(|a, b| a.page.process() == b.page.process()) {
             let process = moves[0].page.process();
-            let pid = self.processes.get(usize::from(process)).copied();
+            let pid = self.processes.get(&process).copied();
             let pid = pid.filter(|pid| *pid > 0); // 0 would mean this process
             results.extend(pid.map_or_else(
                 || vec![PageResult::Gone; moves.len()],

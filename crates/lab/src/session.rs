@@ -254,8 +254,8 @@ impl SessionState {
         self.session.stopped = Some(why);
     }
 
-    /// Called when the first `runs` runs have ended, and all their output was received.
-    fn ended(&mut self, runs: usize) {
+    /// Marks the first `runs` runs as ended: all their output was received.
+    fn end_runs(&mut self, runs: usize) {
         let runs = runs.min(self.session.outcomes.len());
         self.session.outcomes[..runs]
             .iter_mut()
@@ -286,7 +286,7 @@ impl SessionState {
             Message::Page { node, frame } => self.pages.push((node, frame)),
             Message::Begin(run) => {
                 self.first_run.get_or_insert_with(Instant::now);
-                self.ended(run);
+                self.end_runs(run);
                 on(Event::Begins { run });
             }
             Message::Capture { path, bytes } => self.session.capture.push((path, bytes)),
@@ -294,7 +294,7 @@ impl SessionState {
             Message::Failed(text) => self.failed = Some(text),
             Message::Done => {
                 self.done = true;
-                self.ended(usize::MAX);
+                self.end_runs(usize::MAX);
             }
             of_run => self.handle_run_message(of_run, on),
         }

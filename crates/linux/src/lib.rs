@@ -60,6 +60,7 @@ mod sleeper;
 pub mod soft_dirty;
 pub mod stdout;
 pub mod switches;
+mod temporary_folder;
 pub mod tracepoint;
 pub mod userfaultfd;
 
@@ -68,3 +69,4 @@ pub use free_memory::FreeMemory;
 pub use held_setting::HeldSetting;
 pub use host::{Host, ReadError};
 pub use page_moves::PageMoves;
+pub use temporary_folder::TemporaryFolder;

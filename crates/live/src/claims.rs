@@ -1,5 +1,6 @@
 //! Whether two of us balance the same process: each would move the pages that the other has placed.
 
+use nodewise_analysis::figures::plural;
 use nodewise_linux::{Host, lock};
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -61,7 +62,7 @@ impl Claims {
         }
         let more = match new.len().saturating_sub(NAMED) {
             0 => String::new(),
-            more => format!(" and {more} more"),
+            left => format!(" and {}", plural(left, "more process")),
         };
         new.truncate(NAMED);
         (!new.is_empty()).then(|| {

@@ -35,12 +35,12 @@ impl HoldingTimes {
     }
 
     /// No pass is made any more.
-    pub fn never(&mut self) {
+    pub fn stop(&mut self) {
         self.next = Duration::MAX;
     }
 
     /// A pass has begun at `now` and took this long. The pause doubles up to `most`, as far as passes are short.
-    pub fn done(&mut self, now: Duration, took: Duration, most: Duration) {
+    pub fn record_pass(&mut self, now: Duration, took: Duration, most: Duration) {
         self.last = (now + took, took);
         self.pause = (self.pause * 2).min(most).max(took * SHARE);
         self.next = now + self.pause;
@@ -67,15 +67,15 @@ mod tests {
     fn pauses_double_and_are_fifty_times_as_long_as_a_pass_or_four_where_memory_grows() {
         let mut times = HoldingTimes::new(ms(1000));
         assert!(!times.due(ms(1099)) && times.due(ms(1100)));
-        times.done(ms(1100), ms(1), ms(500));
+        times.record_pass(ms(1100), ms(1), ms(500));
         assert!(!times.due(ms(1299)) && times.due(ms(1300)));
-        times.done(ms(1300), ms(1), ms(300));
+        times.record_pass(ms(1300), ms(1), ms(300));
         assert!(times.due(ms(1600)), "at most so long");
-        times.done(ms(1600), ms(50), ms(300));
+        times.record_pass(ms(1600), ms(50), ms(300));
         assert!(!times.due(ms(4099)) && times.due(ms(4100)), "as passes are long");
         times.memory_grows();
         assert!(!times.due(ms(1849)) && times.due(ms(1850)));
-        times.never();
+        times.stop();
         times.memory_grows();
         assert!(!times.due(ms(1 << 40)));
     }

@@ -24,6 +24,7 @@ mod error;
 mod event;
 mod fault_latency;
 mod holding_times;
+mod kernel_moves;
 mod metrics;
 mod mover;
 mod options;
@@ -45,7 +46,7 @@ pub use document::Document;
 pub use error::LiveError;
 pub use event::{Decided, Event, Found, MovedPages, Run, Subscriber};
 pub use metrics::Metrics;
-pub use options::{Options, ThreadMoves};
+pub use options::{ASYM, Options, ThreadMoves};
 pub use recording::Recording;
 pub use roles::{FollowedThreads, ThreadFollower};
 pub use session::Session;
@@ -54,6 +55,3 @@ pub use status::{FastMemory, Locality, Status};
 pub use target::Target;
 pub use threads::{Gain, ThreadSummary, ThreadsMoved};
 pub use topology::Topology;
-
-/// The name of the thread policy that moves threads while programs run (AsymSched).
-pub const ASYM: &str = "asym";

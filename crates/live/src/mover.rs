@@ -11,21 +11,21 @@ use std::time::Duration;
 /// The actuator: the kernel or a dry run.
 pub enum Mover {
     Linux(Linux),
-    Nobody(DryRun, Option<Holder>),
+    DryRun(DryRun, Option<Holder>),
 }
 
 impl Mover {
     pub fn actuator(&mut self) -> &mut dyn Actuator {
         match self {
             Self::Linux(linux) => linux,
-            Self::Nobody(nobody, _) => nobody,
+            Self::DryRun(dry_run, _) => dry_run,
         }
     }
 
     pub fn holder(&mut self) -> Option<&mut Holder> {
         match self {
             Self::Linux(linux) => linux.holder(),
-            Self::Nobody(_, holder) => holder.as_mut(),
+            Self::DryRun(_, holder) => holder.as_mut(),
         }
     }
 
@@ -33,7 +33,7 @@ impl Mover {
     pub fn supposed_home(&self, page: PageNumber) -> Option<NodeId> {
         match self {
             Self::Linux(_) => None,
-            Self::Nobody(nobody, _) => nobody.home(page),
+            Self::DryRun(dry_run, _) => dry_run.home(page),
         }
     }
 
@@ -41,7 +41,7 @@ impl Mover {
     pub fn stalls(&self) -> Option<Stalls> {
         match self {
             Self::Linux(linux) => linux.stalls(),
-            Self::Nobody(..) => None,
+            Self::DryRun(..) => None,
         }
     }
 
@@ -49,7 +49,7 @@ impl Mover {
     pub fn longest_call(&self) -> Duration {
         match self {
             Self::Linux(linux) => linux.longest_call(),
-            Self::Nobody(..) => Duration::ZERO,
+            Self::DryRun(..) => Duration::ZERO,
         }
     }
 
@@ -57,13 +57,15 @@ impl Mover {
     pub fn take_hidden(&mut self) -> HashSet<PageNumber> {
         match self {
             Self::Linux(linux) => linux.take_hidden(),
-            Self::Nobody(..) => HashSet::new(),
+            Self::DryRun(..) => HashSet::new(),
         }
     }
 
-    pub fn forget(&mut self, pages: &Range<PageNumber>) {
-        if let Self::Nobody(nobody, _) = self {
-            nobody.forget(pages);
+    /// Forgets a process that has ended, and its pages.
+    pub fn end_process(&mut self, ordinal: u16, pages: &Range<PageNumber>) {
+        match self {
+            Self::Linux(linux) => linux.end_process(ordinal),
+            Self::DryRun(dry_run, _) => dry_run.forget(pages),
         }
     }
 }

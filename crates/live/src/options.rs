@@ -12,6 +12,9 @@ pub const MOST_PAGES: usize = 1 << 20;
 /// The same for policies that rank pages, which must know those without accesses as well: 64 GiB in base pages.
 pub const MOST_RANKED_PAGES: usize = 1 << 24;
 
+/// The name of the thread policy that moves threads while programs run (AsymSched).
+pub const ASYM: &str = "asym";
+
 /// What decides which nodes threads run on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ThreadMoves {
@@ -31,7 +34,7 @@ impl ThreadMoves {
         match self {
             Self::Off => "off",
             Self::Groups => "groups",
-            Self::Asym => crate::ASYM,
+            Self::Asym => ASYM,
         }
     }
 }

@@ -8,6 +8,7 @@ use crate::claims::Claims;
 use crate::error::LiveError;
 use crate::event::{Decided, Event, Subscriber, Subscribers};
 use crate::holding_times::HoldingTimes;
+use crate::kernel_moves::KernelMoves;
 use crate::mover::Mover;
 use crate::options::{MOST_PAGES, MOST_RANKED_PAGES, Options, ThreadMoves};
 use crate::ranking::{FIRST_SCAN_PERIOD, Ranking};
@@ -24,7 +25,6 @@ use nodewise_linux::{Host, clock, privileges};
 use nodewise_observe::faults::{SETS_ASIDE, Sensor, Watch};
 use nodewise_placement::{Observed, migration_policy};
 use nodewise_profile::{BASE_PAGE_SIZE, PageNumber};
-use std::collections::HashMap;
 use std::ops::Range;
 use std::time::Duration;
 
@@ -58,8 +58,7 @@ pub struct Session {
     unconfirmed: UnconfirmedMoves,
     /// What policies that rank pages need.
     ranking: Option<Ranking>,
-    /// Pages of each process that the kernel had moved at the last decision.
-    kernel_moved: HashMap<u32, u64>,
+    kernel_moves: KernelMoves,
     /// The thread scheduler, with [`Options::move_threads`].
     threads: Option<ThreadScheduler>,
     /// Restores kernel settings when the session is dropped or killed.
@@ -133,7 +132,7 @@ impl Session {
         }
         let settings = options.settings(shift);
         let mover = match dry {
-            true => Mover::Nobody(DryRun::new(&settings), holder),
+            true => Mover::DryRun(DryRun::new(&settings), holder),
             false => Mover::Linux(linux(options, &topology, shift, holder)),
         };
         let began = clock::monotonic();
@@ -151,7 +150,7 @@ impl Session {
             holding: HoldingTimes::new(began),
             fresh: 0,
             unconfirmed: UnconfirmedMoves::new(MOST_PAGES),
-            kernel_moved: HashMap::new(),
+            kernel_moves: KernelMoves::default(),
             subscribers: Subscribers::default(),
             threads,
             scan,
@@ -274,7 +273,7 @@ impl Session {
     /// Protects newly touched pages from the kernel's own balancing.
     fn hold(&mut self, now: Duration) {
         let Some(holder) = self.mover.holder() else {
-            self.holding.never();
+            self.holding.stop();
             return;
         };
         holder.look();
@@ -287,7 +286,7 @@ impl Session {
         } else {
             self.interval
         };
-        self.holding.done(now, took, most);
+        self.holding.record_pass(now, took, most);
     }
 
     /// Ends an interval: threads are moved first, as that changes where pages are wanted and which counts still hold; then the
@@ -321,7 +320,7 @@ impl Session {
             threads.pages_moved(&turn, &self.watch, BASE_PAGE_SIZE << self.status.page_shift);
         }
         for pid in self.watch.processes() {
-            self.kernel_moved.insert(pid, self.watch.moved(pid));
+            self.kernel_moves.begin_interval(pid, self.watch.moved(pid));
         }
         self.report_interval(&turn);
     }

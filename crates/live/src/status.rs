@@ -3,7 +3,7 @@
 use crate::options::Options;
 use crate::threads::ThreadSummary;
 use crate::topology::Topology;
-use nodewise_analysis::figures::{bytes, percent, plural, seconds};
+use nodewise_analysis::figures::{bytes, exact, percent, seconds};
 use nodewise_analysis::{Interval, sampled_share};
 use nodewise_control::{Controller, HeldBack, Interval as Turn, Ledger, PageResult};
 use nodewise_enforce::{Held, Stalls};
@@ -123,7 +123,7 @@ fn share(given: f64) -> String {
 fn longest_call(longest: Duration) -> String {
     match longest {
         Duration::ZERO => String::new(),
-        longest => format!(", at most {:.1} ms a call", 1e3 * longest.as_secs_f64()),
+        longest => format!(", at most {} a call", seconds(longest.as_secs_f64())),
     }
 }
 
@@ -303,16 +303,16 @@ impl Status {
             None => "what the kernel moved by itself, it does not say".to_owned(),
         };
         let mut out = format!(
-            "{} in {:.1} s under {}; {}, {}; {kernel}\n",
+            "{} in {} under {}; {}, {}; {kernel}\n",
             moved,
-            self.seconds,
+            seconds(self.seconds),
             self.policy,
-            numbered(self.ledger.ping_pongs, "ping-pong"),
-            numbered(self.ledger.multiple, "repeated move"),
+            exact(self.ledger.ping_pongs, "ping-pong"),
+            exact(self.ledger.multiple, "repeated move"),
         );
         out += &format!(
             "local accesses (from {}): first interval {}, last interval {}; migrating {} {} of the run time ({} allowed){}, observing {} of the CPU time ({} allowed beyond the start)\n",
-            numbered(self.figures.hints + self.figures.unknown, "sample"),
+            exact(self.figures.hints + self.figures.unknown, "sample"),
             local(self.first),
             local(self.last),
             if self.dry { "would have taken" } else { "took" },
@@ -340,13 +340,13 @@ impl Status {
         if let Some(stalls) = self.stalls {
             out += &format!(
                 "stopped {} while moving, {} altogether, {} at most",
-                numbered(stalls.count, "time"),
+                exact(stalls.count, "time"),
                 seconds(stalls.total.as_secs_f64()),
                 seconds(stalls.longest.as_secs_f64()),
             );
             let refused = stalls.refused;
             out += &if refused > 0 {
-                format!("; {} it could not be\n", numbered(refused, "time"))
+                format!("; {} it could not be\n", exact(refused, "time"))
             } else {
                 "\n".to_owned()
             };
@@ -367,9 +367,5 @@ impl Status {
 }
 
 fn pages(count: u64) -> String {
-    numbered(count, "page")
-}
-
-fn numbered(count: u64, what: &str) -> String {
-    plural(usize::try_from(count).unwrap_or(usize::MAX), what)
+    exact(count, "page")
 }

@@ -94,8 +94,8 @@ pub struct StepResult {
 
 impl ThreadScheduler {
     /// A scheduler, if one is asked for and threads have a choice of nodes. `of_command`: a program is started next, by this
-    /// thread. Threads that run already are bound where they belong ([`homes::belonging`]): attaching takes a burst of CPU time, for which the
-    /// kernel may push threads to other nodes. They are released after [`INITIAL_BINDING`], unless a decision has bound them by
+    /// thread. Threads that run already are bound where they belong ([`homes::belonging`]): attaching takes a burst of CPU
+    /// time, for which the kernel may push threads to other nodes. They are released after [`INITIAL_BINDING`], unless a decision has bound them by
     /// then.
     pub fn new(
         options: &Options,
@@ -166,7 +166,7 @@ impl ThreadScheduler {
     fn hold(&mut self, topology: &Topology, running: &[Seen]) {
         for (one, threads) in homes::belonging(&self.host, topology, running) {
             for (tid, node) in threads {
-                let cpus = usable(topology, node, &one.cpus);
+                let cpus = topology.cpus_among(node, &one.cpus);
                 // A thread that has ended or may not be bound is skipped.
                 let _ = self.affinities.bind(one.pid, tid, &cpus);
             }
@@ -410,9 +410,7 @@ impl ThreadScheduler {
             self.supposed.insert(tid, to);
             return true;
         }
-        let bound = self
-            .affinities
-            .bind(pid, tid, &self::usable(topology, to, usable));
+        let bound = self.affinities.bind(pid, tid, &topology.cpus_among(to, usable));
         self.summary.failures += u64::from(bound.is_err());
         bound.is_ok()
     }
@@ -443,7 +441,9 @@ impl ThreadScheduler {
 
     fn charge(&mut self, pid: u32, took_ns: u64, bytes: u64) {
         if let Rule::Asym(_, schedulers) = &mut self.rule {
-            schedulers.values_mut().for_each(|s| s.moved(pid, took_ns, bytes));
+            schedulers
+                .values_mut()
+                .for_each(|s| s.record_cost(pid, took_ns, bytes));
         }
     }
 
@@ -475,12 +475,6 @@ impl Drop for ThreadScheduler {
     fn drop(&mut self) {
         self.release_initial(&[]);
     }
-}
-
-/// Those of these CPUs that are on a node.
-fn usable(topology: &Topology, node: NodeId, cpus: &[u32]) -> Vec<u32> {
-    let here = topology.cpus(node).iter().map(|c| c.0);
-    here.filter(|c| cpus.contains(c)).collect()
 }
 
 /// The nodes with some of these CPUs whose memory all of the processes may use.

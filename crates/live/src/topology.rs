@@ -88,6 +88,13 @@ impl Topology {
         &self.machine.nodes[node.index()].cpus
     }
 
+    /// Those of these CPUs that are on a node, by the kernel's numbers.
+    #[must_use]
+    pub fn cpus_among(&self, node: NodeId, cpus: &[u32]) -> Vec<u32> {
+        let here = self.cpus(node).iter().map(|c| c.0);
+        here.filter(|c| cpus.contains(c)).collect()
+    }
+
     /// The kernel's numbers of these nodes, as people write them.
     #[must_use]
     pub fn list(&self, nodes: impl IntoIterator<Item = NodeId>) -> String {

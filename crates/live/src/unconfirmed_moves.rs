@@ -66,10 +66,10 @@ impl UnconfirmedMoves {
         self.moves.retain(|page, _| !pages.contains(page));
     }
 
-    /// Attributes a page that was found on another node. `kernel_moved`: pages of its process that the kernel has
+    /// Takes our move of a page that was found on another node, if it was ours. `kernel_moved`: pages of its process that the kernel has
     /// moved so far, if known. It was our move if the page is at its target and the kernel has moved none of the
     /// process since.
-    pub fn found(&mut self, found: &MovedPages, kernel_moved: Option<u64>) -> Option<Move> {
+    pub fn take_ours(&mut self, found: &MovedPages, kernel_moved: Option<u64>) -> Option<Move> {
         let attempt = self.moves.remove(&found.page)?;
         let ours = (attempt.made.from, attempt.made.to) == (found.from, found.to);
         (ours && Some(attempt.kernel_moved) == kernel_moved).then_some(attempt.made)
@@ -99,7 +99,7 @@ mod tests {
         kernel_moved: Option<u64>,
     ) -> Option<Move> {
         let (page, from, to) = (sent(page).page, NodeId(0), NodeId(to));
-        unconfirmed.found(
+        unconfirmed.take_ours(
             &MovedPages {
                 pid: 1,
                 page,

@@ -195,12 +195,6 @@ impl<'s> Closure<'s> {
     }
 }
 
-/// The parts of a list that is separated by any of `separators`; parts may be empty.
-fn folders<'l>(list: &'l OsStr, separators: &'l [u8]) -> impl Iterator<Item = &'l OsStr> {
-    let parts = list.as_bytes().split(|b| separators.contains(b));
-    parts.map(OsStr::from_bytes)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,7 +1,5 @@
 //! Finds the processes that still write to the raw files of a recording.
 
-use crate::CHECK_INTERVAL;
-use crate::recorder::CHECKS_TO_END;
 use crate::recording::image_name;
 use nodewise_analysis::figures::and_more;
 use nodewise_linux::Host;
@@ -10,7 +8,12 @@ use std::collections::BTreeSet;
 use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
-use std::time::UNIX_EPOCH;
+use std::time::{Duration, UNIX_EPOCH};
+
+/// How often a recorder checks its program, independent of slices.
+pub const CHECK_INTERVAL: Duration = Duration::from_millis(100);
+/// Number of checks during which processes that the command left behind may end.
+pub const CHECKS_TO_END: u32 = 3;
 
 /// Tolerance when times of processes and folders are compared, seconds: clock ticks, and corrections of the clock.
 const SLACK_S: u64 = 2;

@@ -41,9 +41,6 @@ mod slicing;
 mod tables;
 mod thread_file;
 
-/// How often a recorder checks its program, independent of slices.
-pub(crate) const CHECK_INTERVAL: std::time::Duration = std::time::Duration::from_millis(100);
-
 pub use emulator::Emulator;
 pub use error::{Error, ErrorKind};
 pub use origin::{command_of, host_meta};

@@ -1,7 +1,7 @@
 //! Times one run of the uninstrumented (plain) build, so that the overhead of recording is known exactly, not just
 //! bounded.
 
-use crate::CHECK_INTERVAL;
+use crate::alive::CHECK_INTERVAL;
 use crate::code::Library;
 use crate::coverage::{SAMPLES_PER_SECOND, Samples};
 use crate::error::{Error, cannot_start};

@@ -1,6 +1,6 @@
 //! Records a program that counts its accesses: runs it and ends slices until it ends.
 
-use crate::CHECK_INTERVAL;
+use crate::alive::{CHECK_INTERVAL, CHECKS_TO_END};
 use crate::control::Control;
 use crate::coverage::SAMPLES_PER_SECOND;
 use crate::error::{Error, cannot_start};
@@ -19,9 +19,6 @@ use std::process::Command;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::{Acquire, Release};
 use std::time::{Duration, Instant};
-
-/// Number of checks during which processes that the command left behind may end.
-pub(crate) const CHECKS_TO_END: u32 = 3;
 
 /// What to record, and where to write it.
 pub struct Options<'a> {

@@ -6,6 +6,7 @@ use crate::error::Error;
 use crate::image::Image;
 use crate::tables::Tables;
 use crate::{objects, rows};
+use nodewise_analysis::figures::plural;
 use nodewise_linux::child::CpuTime;
 use nodewise_linux::perf::Sampler;
 use nodewise_profile::{Access, Profile, Slice, SliceId};
@@ -170,7 +171,10 @@ impl Recording {
             .filter_map(Image::unread);
         let all = self.unread.iter().map(|u| (u.0, u.1.as_str())).chain(alive);
         let (threads, why) = all.reduce(|a, b| (a.0 + b.0, a.1))?;
-        Some(format!("counters of {threads} threads could not be read: {why}"))
+        Some(format!(
+            "counters of {} could not be read: {why}",
+            plural(threads, "thread")
+        ))
     }
 
     /// The metadata and tables that will be written.

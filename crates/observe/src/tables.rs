@@ -1,6 +1,7 @@
 //! The tables of a profile that is being recorded, shared by all process images.
 
 use crate::code::Library;
+use nodewise_analysis::figures::exact;
 use nodewise_profile::{
     FirstTouch, Frame, Object, ObjectId, PageNumber, Profile, Region, RegionId, Site, SiteId, Thread,
     ThreadId,
@@ -117,10 +118,8 @@ impl Tables {
     pub fn finish(&mut self) {
         self.sort();
         if self.touched_again > 0 {
-            let why = match self.touched_again {
-                1 => "1 page was logged as touched first twice".to_owned(),
-                again => format!("{again} pages were logged as touched first twice"),
-            };
+            let pages = exact(self.touched_again, "page");
+            let why = format!("first touches of {pages} were logged twice");
             let truncated = &mut self.profile.meta.truncated;
             *truncated = Some(
                 truncated
@@ -166,6 +165,6 @@ mod tests {
         let touches = vec![touch(2, 9, 0), touch(2, 1, 1), touch(9, 4, 2), touch(10, 1, 0)];
         let (found, why) = finished(touches);
         assert_eq!(found, [(2, 9, 0), (11, 2, 2)]);
-        assert!(why.is_some_and(|why| why.starts_with("4 pages")));
+        assert!(why.is_some_and(|why| why.starts_with("first touches of 4 pages")));
     }
 }

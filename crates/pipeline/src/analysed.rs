@@ -5,7 +5,7 @@ use crate::passes::LaterPasses;
 use crate::selection::{Files, Selected, Selection};
 use anyhow::bail;
 use nodewise_advise::{MIN_GAIN, ReportOptions, advise};
-use nodewise_analysis::{Affinity, LastWrites, Usage};
+use nodewise_analysis::{Affinity, HomeCounts, LastWrites, NodeCounts, Usage};
 use nodewise_page::{Film, Placement, Placements, View};
 use nodewise_placement::{Context, Copies, Mapping, page_policy, thread_policy};
 use nodewise_profile::ObjectId;
@@ -45,6 +45,28 @@ fn typed(program: &Path) -> String {
 }
 
 impl Analysed {
+    /// Accesses with pages where they were first touched: `[node of the thread][node of the page]`.
+    #[must_use]
+    pub fn accesses_by_node(&self) -> Vec<Vec<u64>> {
+        let (selected, homes) = (&self.selected, &self.mappings[0].nodes);
+        let nodes = selected.machine.node_count();
+        HomeCounts::of(&selected.histogram, &selected.affinity, &[homes], nodes, |_| true)[0].of_chosen()
+    }
+
+    /// Number of pages: `[node that accesses them most][node that first touched them]`.
+    #[must_use]
+    pub fn pages_by_node(&self) -> Vec<Vec<u64>> {
+        let selected = &self.selected;
+        let nodes = selected.machine.node_count();
+        let mut pages = vec![vec![0; nodes]; nodes];
+        let mut counts = NodeCounts::new(nodes);
+        for (page, home) in selected.histogram.iter().zip(&self.mappings[0].nodes) {
+            let most = counts.load(page.entries, &selected.affinity).dominant().0;
+            pages[most.index()][home.index()] += 1;
+        }
+        pages
+    }
+
     /// Analyses a profile with the policies of a comma-separated list; first-touch comes first, whether it is listed or
     /// not. The list may contain one `balance:P`. The report then has the moves that this policy would make within
     /// `limits`, from where pages are first touched, unless the profile has recorded moves. If `balance:P` is the only

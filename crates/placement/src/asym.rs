@@ -93,7 +93,7 @@ impl Cluster {
     /// The distinct nodes that the cluster's threads run on now.
     #[must_use]
     pub fn occupied_nodes(&self) -> Vec<NodeId> {
-        distinct(self.at.iter().chain(&self.on))
+        bandwidth::distinct(self.at.iter().chain(&self.on))
     }
 
     /// Bytes on current nodes that are not among `to`.
@@ -106,17 +106,6 @@ impl Cluster {
     fn resident_on(&self, node: NodeId) -> u64 {
         self.resident.get(node.index()).copied().unwrap_or(0)
     }
-}
-
-/// Each node once, in the order they come.
-fn distinct<'a>(nodes: impl Iterator<Item = &'a NodeId>) -> Vec<NodeId> {
-    let mut once = Vec::new();
-    for node in nodes {
-        if !once.contains(node) {
-            once.push(*node);
-        }
-    }
-    once
 }
 
 /// Clusters that cannot be formed or placed: one line.

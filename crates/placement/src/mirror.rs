@@ -6,7 +6,7 @@
 use crate::listed_nodes::listed_nodes;
 use crate::{Context, Named, PolicyError};
 use glob::Pattern;
-use nodewise_analysis::figures::bytes;
+use nodewise_analysis::figures::{and_more, bytes};
 use nodewise_analysis::{LastWrite, LastWrites, NodeCounts, object_names};
 use nodewise_machine::{Machine, NodeId};
 use nodewise_profile::{BASE_PAGE_SIZE, Object, ObjectId, ObjectKind, SliceId};
@@ -252,9 +252,14 @@ impl Mirror {
     fn unknown(&self, pattern: &Pattern, context: &Context<'_>, writes: &LastWrites) -> PolicyError {
         let suits = self.suitable(context, writes);
         let names: Vec<&str> = suits.iter().map(|m| m.name.as_str()).take(5).collect();
+        let left = suits.len() - names.len();
         let hint = match names.is_empty() {
             true => "none would suit".to_owned(),
-            false => format!("copies suit {}", names.join(", ")),
+            false => format!(
+                "copies suit {}{}",
+                names.join(", "),
+                and_more(left, "object", "report --json")
+            ),
         };
         PolicyError(format!(
             "{}: no array or file is called `{pattern}` (names are whole, * and ? stand for any characters); {hint}",

@@ -4,6 +4,7 @@ mod cpus;
 mod file;
 mod hwloc;
 mod likwid;
+mod names;
 mod node_cpus;
 mod partition;
 mod recorded;
@@ -12,6 +13,7 @@ mod sharing_graph;
 mod virtual_nodes;
 
 pub use cpus::thread_order;
+pub use names::THREAD_POLICIES;
 pub use node_cpus::NodeCpus;
 pub use partition::{Parts, partition};
 pub use recorded::recorded;
@@ -19,40 +21,13 @@ pub use sharing_aware::sharing_aware;
 pub use sharing_graph::SharingGraph;
 pub use virtual_nodes::{Placements, VirtualNodes, virtual_affinity};
 
+use names::full_name;
+
 use crate::policies::Outside;
 use crate::{PolicyError, ThreadBinding};
 use nodewise_analysis::{Affinity, Histogram, thread_numbers};
 use nodewise_machine::{CpuId, Machine};
 use nodewise_profile::Profile;
-
-/// The thread policies with their descriptions, in the order of reports.
-pub const THREAD_POLICIES: &[(&str, &str)] = &[
-    ("compact", "node by node"),
-    ("identity", "thread i on CPU i, as the machine numbers them"),
-    ("scatter", "dealt over the nodes in turn"),
-    (
-        "sharing-aware",
-        "threads that share pages on one node, all nodes equally loaded",
-    ),
-    (
-        "asym",
-        "sharing-aware on as few nodes as threads fill, those with the most bandwidth between them",
-    ),
-    ("recorded", "each on the node it was sampled on"),
-    (
-        "cpus:LIST",
-        "these CPUs by the kernel's numbers, as likwid-pin -p and hwloc-calc print them: cpus:0,4-7",
-    ),
-    (
-        "likwid:EXPR",
-        "CPUs by hand, as likwid-pin writes them: M0:0-3@M1:0-3",
-    ),
-    (
-        "hwloc:EXPR",
-        "CPUs by hand, as hwloc-calc writes them: numa:0-1.core:0-3",
-    ),
-    ("file:FILE", "as a TOML or CSV file says"),
-];
 
 /// The affinity by a policy's name. `auto` is `recorded` on a machine with as many nodes as the one that the profile
 /// was sampled on, else `sharing-aware`. With more threads than CPUs, assignment starts again at the first CPU.
@@ -95,28 +70,6 @@ pub fn thread_policy(
         _ => thread_order(text, &NodeCpus::from(machine), outside)?,
     };
     Ok(Affinity::of_cpus(text, profile, machine, &cpus))
-}
-
-/// The full name, with its parameter.
-fn full_name(text: &str) -> Result<String, PolicyError> {
-    let (name, parameter) = text.split_once(':').map_or((text, None), |(n, p)| (n, Some(p)));
-    let full = nodewise_input::resolve(name, heads().chain(["auto"])).map_err(|hint| unknown(text, &hint))?;
-    Ok(parameter.map_or(full.to_owned(), |p| format!("{full}:{p}")))
-}
-
-/// The names of thread policies without their parameters.
-fn heads() -> impl Iterator<Item = &'static str> + Clone {
-    let head = |(name, _): &(&'static str, _)| name.split_once(':').map_or(*name, |(head, _)| head);
-    THREAD_POLICIES.iter().map(head)
-}
-
-/// The error for an unknown name; `hint` as from [`nodewise_input::resolve`].
-fn unknown(text: &str, hint: &str) -> PolicyError {
-    let known: Vec<_> = THREAD_POLICIES.iter().map(|p| p.0).collect();
-    PolicyError(format!(
-        "unknown affinity `{text}`{hint}; known: {}",
-        known.join(", ")
-    ))
 }
 
 /// Where threads were observed, if that was on this machine; else sharing-aware.

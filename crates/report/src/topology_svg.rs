@@ -10,7 +10,7 @@ mod matrix;
 
 use crate::markup::Text;
 use layout::{Layout, Spot};
-use nodewise_analysis::figures::bytes;
+use nodewise_analysis::figures::{bytes, gigabytes};
 use nodewise_machine::{Machine, Node, format_list};
 use std::fmt::Write;
 
@@ -182,13 +182,6 @@ fn shortened(text: &str, columns: usize) -> String {
         .take(columns.saturating_sub(1))
         .chain(['…'])
         .collect()
-}
-
-/// Formats a bandwidth in MB/s as `5.6 GB/s`.
-fn gigabytes(bandwidth: f64) -> String {
-    let gigabytes = bandwidth / 1000.0;
-    let digits = usize::from(gigabytes < 99.95) + usize::from(gigabytes < 0.995);
-    format!("{gigabytes:.digits$} GB/s")
 }
 
 fn footnote(machine: &Machine) -> String {

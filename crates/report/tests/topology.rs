@@ -63,7 +63,7 @@ fn load_is_colour_and_a_busy_direction_is_an_arrow_with_its_figure() {
     assert_eq!(count(&svg, "<line class=\"link most\"") - 1, 1, "0 to 2");
     assert_eq!(count(&svg, "<line class=\"link much\"") - 1, 1, "2 to 3");
     assert_eq!(count(&svg, "class=\"tag"), 4);
-    assert!(svg.contains("node 0 to node 2: 4.3 GB/s, of which 3.7 GB/s are used"));
+    assert!(svg.contains("node 0 to node 2: 4.33 GB/s, of which 3.74 GB/s are used"));
     let plain = links_svg(&machine, None);
     assert!(count(&plain, "class=\"link idle\"") == 0 && count(&plain, "class=\"tag") == 0);
 }
@@ -82,9 +82,9 @@ fn a_backplane_shows_its_load_and_its_ports_theirs() {
     assert_eq!(
         count(&svg, "<line class=\"link much\"") - 1,
         4,
-        "4 of 6.4 GB/s on every port"
+        "4 of 6.40 GB/s on every port"
     );
-    assert!(svg.contains("node 0 and backplane: 6.4 GB/s each way; sends 8.0 GB/s, receives 0.00 GB/s"));
+    assert!(svg.contains("node 0 and backplane: 6.40 GB/s each way; sends 8.00 GB/s, receives 0.00 GB/s"));
     let plain = links_svg(&machine, None);
     assert!(plain.contains("12.0 GB/s in all") && count(&plain, "class=\"link full") == 0);
 }

@@ -56,7 +56,9 @@ pub use disjoint_placements::{DisjointPlacements, Places, random_placement};
 pub use latency_ratio::{latency_ratio, with_latency_ratio};
 pub use moving::{Moved, Moving, migration_seconds_per_gb};
 pub use parameters::{Parameters, Range, Scenario, Traffic, UNKNOWN_CORES, Varied};
-pub use prediction::{ControllerUse, LinkUse, Mapped, OtherRuns, Prediction, ScenarioCost, Simulation};
+pub use prediction::{
+    ControllerUse, LinkUse, MEMORY_BOUND, Mapped, OtherRuns, Prediction, ScenarioCost, Simulation,
+};
 pub use program_phases::ProgramPhases;
 pub use regions::RegionCost;
 pub use share::SliceShare;
@@ -67,9 +69,6 @@ use nodewise_analysis::read;
 use nodewise_machine::{Machine, NodeId};
 use nodewise_placement::{Context, Copies, Mapping};
 use nodewise_profile::{AccessSource, SliceId};
-
-/// A program whose share of memory time is below this is reported as not memory bound.
-pub const MEMORY_BOUND: f64 = 0.10;
 
 /// Predicts the cost of each mapping; `mappings[0]` is the baseline of every speed-up.
 ///

@@ -12,7 +12,7 @@ mod state;
 mod timeline;
 mod together;
 
-pub use outcome::{Limits, Moves, Outcome, ProgramOutcome};
+pub use outcome::{Limits, Moves, ProgramOutcome, RunOutcome};
 pub use timeline::Timeline;
 
 use crate::Places;
@@ -108,11 +108,11 @@ impl<'a> Online<'a> {
 
     /// One run from each of these placements.
     #[must_use]
-    pub fn runs(&self, places: &[Places], moves: Moves, limits: &Limits<'_>) -> Vec<Outcome> {
+    pub fn runs(&self, places: &[Places], moves: Moves, limits: &Limits<'_>) -> Vec<RunOutcome> {
         places.par_iter().map(|on| self.run(on, moves, limits)).collect()
     }
 
-    fn run(&self, on: &Places, moves: Moves, limits: &Limits<'_>) -> Outcome {
+    fn run(&self, on: &Places, moves: Moves, limits: &Limits<'_>) -> RunOutcome {
         let mut programs: Vec<State<'a>> = (0..on.len()).map(|p| self.state(p, &on[p])).collect();
         let mut decisions = PeriodDecisions::new(self.machine, &programs, moves, limits);
         let mut cache = SolutionCache::default();

@@ -5,9 +5,12 @@ use crate::copying::Copied;
 use crate::moving::Moved;
 use crate::regions::RegionCost;
 use crate::share::SliceShare;
-use crate::{MEMORY_BOUND, Parameters, Range, Scenario};
+use crate::{Parameters, Range, Scenario};
 use nodewise_analysis::{Expected, Measured, balance};
 use nodewise_machine::{Machine, MemoryKind, NodeId};
+
+/// A program whose share of memory time is below this is reported as not memory bound.
+pub const MEMORY_BOUND: f64 = 0.10;
 
 /// Load on a memory controller.
 #[derive(Clone, Debug, PartialEq)]

@@ -10,7 +10,7 @@ use nodewise_machine::{Channels, CpuId, Machine, NodeId};
 use nodewise_placement::asym::{NodePlacement, cluster_bandwidth};
 use nodewise_placement::{Context, Mapping, VirtualNodes, migration_policy};
 use nodewise_profile::{Access, FirstTouch, InMemory, PageNumber, Profile, Slice, SliceId};
-use nodewise_simulation::online::{Limits, Moves, Online, Outcome, Timeline};
+use nodewise_simulation::online::{Limits, Moves, Online, RunOutcome, Timeline};
 use nodewise_simulation::{Places, simulate};
 
 const THREADS: u32 = 6;
@@ -73,7 +73,7 @@ fn program<T>(
 }
 
 /// The runs, and how often the program was repeated.
-fn runs(machine: &Machine, setup: &Setup<'_>) -> (Vec<Outcome>, f64) {
+fn runs(machine: &Machine, setup: &Setup<'_>) -> (Vec<RunOutcome>, f64) {
     let timeline = program(machine, setup, |context, start, accesses| {
         let seconds = setup.profile.slices.len().max(1) as f64;
         Timeline::read(context, &start, (seconds, 1.0), accesses, &exact()).expect("in memory")

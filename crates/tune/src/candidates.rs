@@ -1,6 +1,7 @@
 //! Selects the candidates to be measured: the best predictions, and placements that stock tools offer.
 
-use crate::{Invocation, Listener, note};
+use crate::event::note;
+use crate::{Invocation, Listener};
 use anyhow::{Context, bail};
 use nodewise_advise::{StockCommand, is_valid_in_other_runs, stock_command};
 use nodewise_input::shell_line;

@@ -13,6 +13,7 @@
 
 mod candidates;
 mod conclusion;
+mod event;
 mod findings;
 mod options;
 mod prediction;
@@ -24,6 +25,7 @@ mod tuning;
 
 pub use candidates::{Candidate, Map};
 pub use conclusion::{Conclusion, FEWEST_RUNS};
+pub use event::{Event, Listener};
 pub use findings::{Baseline, Findings, NotScored};
 pub use options::Options;
 pub use prediction::{Predicted, predict};
@@ -31,23 +33,3 @@ pub use statistics::{Comparison, compare, median};
 pub use trial::{Invocation, RunResult, Runner, Trial};
 pub use tried::CandidateResult;
 pub use tuning::Tuning;
-
-/// An event while a tuning runs.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Event {
-    /// Something the user should know: one line.
-    Note(String),
-    /// Measuring begins; the value is the total number of runs.
-    Begins(u64),
-    /// One run has ended.
-    ProgramResult,
-    /// All runs are done, or the time limit is reached.
-    Ends,
-}
-
-/// Receives events; called from one thread, in order.
-pub type Listener<'a> = &'a mut dyn FnMut(Event);
-
-fn note(to: Listener<'_>, text: impl Into<String>) {
-    to(Event::Note(text.into()));
-}

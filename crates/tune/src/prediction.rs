@@ -1,6 +1,7 @@
 //! Predicts the cost of placements of a recorded program.
 
-use crate::{Listener, note};
+use crate::Listener;
+use crate::event::note;
 use nodewise_pipeline::Selected;
 use nodewise_placement::{Context, Mapping};
 use nodewise_simulation::{Parameters, Simulation, simulate};

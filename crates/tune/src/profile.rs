@@ -1,6 +1,7 @@
 //! Chooses the profile to use: the given one, a new recording, or the latest one of the same program.
 
-use crate::{Listener, Options, note};
+use crate::event::note;
+use crate::{Listener, Options};
 use anyhow::{Context, bail};
 use nodewise_input::shell_line;
 use nodewise_store::Reader;

@@ -1,6 +1,7 @@
 //! Runs a command to measure its wall time, and checks that its output is that of the other runs.
 
-use crate::{Event, Listener, note};
+use crate::event::note;
+use crate::{Event, Listener};
 use anyhow::{Context, bail};
 use std::ffi::OsString;
 use std::hash::{DefaultHasher, Hasher};

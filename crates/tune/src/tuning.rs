@@ -9,6 +9,7 @@ use crate::{CandidateResult, FEWEST_RUNS, Listener, Options, profile, statistics
 use anyhow::{Context as _, bail};
 use nodewise_advise::omp_places;
 use nodewise_input::shell_line;
+use nodewise_linux::TemporaryFolder;
 use nodewise_pipeline::{Selected, Selection};
 use nodewise_profile::Thread;
 use nodewise_simulation::Simulation;
@@ -20,7 +21,8 @@ pub struct Tuning {
     options: Options,
     folder: PathBuf,
     selected: Selected,
-    scratch: Scratch,
+    /// Holds the maps of candidates while they are measured.
+    scratch: TemporaryFolder,
 }
 
 impl Tuning {
@@ -29,7 +31,7 @@ impl Tuning {
     /// # Errors
     /// There is no profile, recording fails, the machine cannot be loaded, or the temporary folder cannot be created.
     pub fn open(options: Options, listener: Listener<'_>) -> anyhow::Result<Self> {
-        let scratch = Scratch::new()?;
+        let scratch = TemporaryFolder::new("tune")?;
         let folder = profile::obtain(&options, listener)?;
         let selection = Selection {
             profile: Some(folder.clone()),
@@ -104,7 +106,7 @@ impl Tuning {
             machine: &self.options.machine,
             affinity: &self.options.affinity,
             places: omp_places(&self.selected.affinity, self.selected.profile()),
-            scratch: &self.scratch.0,
+            scratch: self.scratch.path(),
             map: self.options.map.as_deref(),
         }
     }
@@ -204,22 +206,5 @@ fn sentence(
             "Leave it alone: not memory bound, and nothing was measured to be faster.".to_owned()
         }
         _ => "Leave it alone: nothing was measured to be reliably faster.".to_owned(),
-    }
-}
-
-/// A temporary folder for maps, removed when dropped.
-struct Scratch(PathBuf);
-
-impl Scratch {
-    fn new() -> anyhow::Result<Self> {
-        let folder = std::env::temp_dir().join(format!("nodewise-tune-{}", std::process::id()));
-        std::fs::create_dir(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
-        Ok(Self(folder))
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        drop(std::fs::remove_dir_all(&self.0));
     }
 }

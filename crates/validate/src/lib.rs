@@ -20,7 +20,6 @@ mod placements;
 mod program_trial;
 mod programs;
 mod ran;
-mod scratch;
 mod site;
 mod sizes;
 mod validation;

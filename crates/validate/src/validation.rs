@@ -4,12 +4,11 @@ use crate::busy::MAX_OTHER_LOAD;
 use crate::document::{KIND, METHODS};
 use crate::placements::{self, AFFINITY, Placement};
 use crate::program_trial::Bench;
-use crate::scratch::Scratch;
 use crate::{DescribedMachine, Document, Job, Program, ProgramResult, Rule, SCHEMA, Settings, Site, Summary};
 use anyhow::{Context, bail};
 use nodewise_analysis::figures::{bytes, whole_percent};
 use nodewise_linux::interrupts::Interrupts;
-use nodewise_linux::{Host, affinity};
+use nodewise_linux::{Host, TemporaryFolder, affinity};
 use nodewise_machine::Machine;
 use nodewise_tune::{Event, Listener, NotScored};
 use std::time::{Duration, Instant};
@@ -149,7 +148,7 @@ impl Validation {
         // From here on, signals are held back, so that after Ctrl-C the recordings are removed before this process
         // ends.
         let interrupts = Interrupts::hold().context("cannot hold signals back")?;
-        let scratch = Scratch::new()?;
+        let scratch = TemporaryFolder::new("validate")?;
         let file = scratch.path().join("machine.toml");
         std::fs::write(&file, &described.toml).with_context(|| format!("cannot write {}", file.display()))?;
         let bench = Bench {

@@ -6,25 +6,16 @@ mod command;
 mod document;
 mod page;
 mod settings;
+mod start;
 mod terminal;
 
 use crate::arguments::{one_of, period, share};
 use crate::exit::Outcome;
-use crate::output::say;
 use nodewise_enforce::Binding;
-use nodewise_live::{LiveError, Metrics, Options, Recording, Session, Target};
+use nodewise_live::Target;
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
-
-/// Niceness of the live loop. At the programs' priority, a further thread would make the kernel's load balancing push
-/// their threads to other nodes, which the loop is meant to undo. When all CPUs are busy, this niceness still gives a
-/// tenth of a CPU, which is enough for the permitted cost of observation.
-const NICENESS: i32 = 10;
-/// Niceness until the threads of running processes are held on their nodes; it gives a quarter of a CPU. The kernel
-/// balances load across nodes from an imbalance of 25 % on; one such thread beside two of the usual priority makes 16 %.
-/// While threads are held they cannot be pushed: the niceness is the one that nodewise was started with.
-const UNTIL_HELD: i32 = 5;
 
 #[derive(clap::Args)]
 pub struct Arguments {
@@ -122,47 +113,4 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
         Target::Command(words) => command::run(arguments, words),
         target => attach::run(arguments, &target),
     }
-}
-
-/// Adds the name of the relevant option to an error of the session.
-fn named(error: LiveError) -> anyhow::Error {
-    let about_scans = error.is_about_scan_period();
-    let error = anyhow::Error::from(error);
-    if about_scans {
-        error.context("--scan-period")
-    } else {
-        error
-    }
-}
-
-/// Subscribes the requested outputs to the session.
-fn subscribe(
-    session: &mut Session,
-    arguments: &Arguments,
-    options: &Options,
-    target: &Target,
-) -> anyhow::Result<()> {
-    // The page shows the session's profile while it is written, so it needs one.
-    let unnamed = arguments.page.map(|_| nodewise_store::unused(Path::new("")));
-    let recording = arguments.output.clone().or(unnamed);
-    let recording = recording.map(|folder| Recording::new(options, target, &folder, arguments.force));
-    let recording = recording.transpose()?;
-    let shown = arguments.page.zip(recording.as_ref());
-    let page = shown
-        .map(|(port, recording)| page::Page::start(arguments.machine.as_deref(), port, recording.folder()));
-    recording.into_iter().for_each(|r| session.subscribe(r));
-    match page {
-        Some(Ok(page)) => session.subscribe(page),
-        Some(Err(error)) => say!("no page: {error:#}"),
-        None => {}
-    }
-    session.subscribe(terminal::Terminal {
-        verbose: arguments.verbose,
-    });
-    if let Some(file) = &arguments.metrics {
-        session.subscribe(Metrics::new(file, target));
-    }
-    session.subscribe(document::Document::new(arguments));
-    session.begin();
-    Ok(())
 }

@@ -3,7 +3,7 @@
 
 mod text;
 
-use crate::arguments::{per_cent, watch};
+use crate::arguments::{share, watch};
 use crate::exit::Outcome;
 use crate::output::{self, Screen};
 use nodewise_diagnose::process::Check;
@@ -19,8 +19,8 @@ pub struct Arguments {
     /// Print JSON: every figure, stable keys
     #[arg(long)]
     json: bool,
-    /// Exit with status 1 if a process's score is below P per cent
-    #[arg(long, value_name = "P", default_value = "70", value_parser = per_cent)]
+    /// Exit with status 1 if a process's score is below this share
+    #[arg(long, value_name = "SHARE", default_value = "70%", value_parser = share)]
     threshold: f64,
     /// How long to watch threads; 0 takes their CPU time since they started
     #[arg(long, value_name = "TIME", default_value = "2s", value_parser = watch)]

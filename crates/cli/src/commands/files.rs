@@ -25,7 +25,7 @@ pub struct Arguments {
     #[arg(value_name = "PATH|PID|NAME")]
     subjects: Vec<PathBuf>,
     /// Processes whose files and shared memory to look at
-    #[arg(long, value_name = "N", value_delimiter = ',', conflicts_with_all = ["subjects", "policy", "drop"])]
+    #[arg(long, value_name = "N", num_args = 1.., value_delimiter = ',', conflicts_with_all = ["subjects", "policy", "drop"])]
     pid: Vec<u32>,
     #[arg(long, value_name = "P", help = format!("Put the files' pages on nodes: {POLICIES}"))]
     policy: Option<String>,

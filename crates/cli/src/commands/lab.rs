@@ -84,7 +84,7 @@ pub struct Arguments {
     /// Give up after this time of running: 90s, 10m, 1h
     #[arg(long, value_name = "TIME", value_parser = crate::arguments::duration)]
     time_limit: Option<Duration>,
-    /// CPU time (user) of a run on a real machine, from which it is said what the job will take: 1.5s
+    /// CPU time (user and system) of a run on a real machine, from which it is said what the job will take: 1.5s
     #[arg(long, value_name = "TIME", value_parser = crate::arguments::cpu_time)]
     plain_cpu: Option<Duration>,
     /// Report the counts of each slice of this length too: 1s, 500ms

@@ -4,17 +4,15 @@
 
 mod faults;
 mod repeat;
+mod setup;
 mod summary;
 
 use crate::arguments::{one_of, slicing};
 use crate::exit::{Outcome, OwnFailure};
-use crate::output::say;
 use clap::ValueEnum;
-use indicatif::{ProgressBar, ProgressStyle};
 use nodewise_linux::companion;
-use nodewise_observe::{Emulator, Error, ErrorKind, Options, Slicing, command_of, host_meta};
-use nodewise_profile::{Meta, Observer};
-use nodewise_report::{amount, plural};
+use nodewise_observe::{Emulator, Error, ErrorKind, Options, Slicing};
+use nodewise_report::amount;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -110,7 +108,7 @@ fn record(arguments: &Arguments) -> anyhow::Result<Outcome> {
     if arguments.via == Via::Auto {
         nodewise_observe::check_instrumented(&file)?;
     }
-    let folder = folder(arguments);
+    let folder = setup::folder(arguments);
     let emulator = (arguments.via == Via::Emulate).then(emulator).transpose()?;
     let rest = &arguments.command[1..];
     let mut command = match &emulator {
@@ -120,9 +118,9 @@ fn record(arguments: &Arguments) -> anyhow::Result<Outcome> {
     if emulator.is_none() {
         command.args(rest);
     }
-    let cpus = cpus();
-    set_openmp(&mut command, arguments.threads, cpus);
-    let bar = progress_bar();
+    let cpus = setup::cpus();
+    setup::set_openmp(&mut command, arguments.threads, cpus);
+    let bar = setup::progress_bar();
     let again = repeat::Repetitions::of(&command, arguments.repeat)?;
     let plain = arguments.plain.as_deref();
     let plain = plain
@@ -133,12 +131,12 @@ fn record(arguments: &Arguments) -> anyhow::Result<Outcome> {
         folder: &folder,
         force: arguments.force,
         slicing: arguments.slice,
-        meta: meta(arguments, cpus),
+        meta: setup::meta(arguments, cpus),
         plain,
     };
     let recorded = nodewise_observe::record(
         options,
-        |p| show(&bar, &amount(p.accesses, "access"), p.slices),
+        |p| setup::show(&bar, &amount(p.accesses, "access"), p.slices),
         |elapsed| {
             bar.set_message(format!("done; the plain build, {:.0} s", elapsed.as_secs_f64()));
             bar.tick();
@@ -166,17 +164,12 @@ fn plain_command(plain: &Path, arguments: &Arguments, recorded: &Command) -> any
     let mut command = Command::new(&file);
     command.args(&arguments.command[1..]);
     match arguments.via {
-        Via::Emulate => set_openmp(&mut command, arguments.threads, cpus()),
+        Via::Emulate => setup::set_openmp(&mut command, arguments.threads, setup::cpus()),
         _ => {
             command.envs(recorded.get_envs().filter_map(|(key, value)| Some((key, value?))));
         }
     }
     Ok(command)
-}
-
-fn folder(arguments: &Arguments) -> PathBuf {
-    let unused = || nodewise_store::unused(Path::new(""));
-    arguments.output.clone().unwrap_or_else(unused)
 }
 
 /// QEMU with our plugin; `NODEWISE_QEMU_USER` overrides the one in `PATH`.
@@ -186,72 +179,6 @@ fn emulator() -> anyhow::Result<Emulator> {
     let chosen = std::env::var_os("NODEWISE_QEMU_USER").filter(|v| !v.is_empty());
     let path = std::env::var_os("PATH");
     Ok(Emulator::find(libraries, chosen.as_deref(), path.as_deref())?)
-}
-
-/// With more OpenMP threads than CPUs, makes waiting threads sleep instead of spinning through the others' time slices.
-fn set_openmp(command: &mut Command, threads: Option<u32>, cpus: usize) {
-    if let Some(threads) = threads {
-        command.env("OMP_NUM_THREADS", threads.to_string());
-    }
-    let inherited = || {
-        std::env::var("OMP_NUM_THREADS")
-            .ok()?
-            .split(',')
-            .next()?
-            .trim()
-            .parse()
-            .ok()
-    };
-    let crowded = threads.or_else(inherited).is_some_and(|t| t as usize > cpus);
-    if crowded && std::env::var_os("OMP_WAIT_POLICY").is_none() {
-        say!("more threads than the {cpus} CPUs: waiting threads sleep (OMP_WAIT_POLICY=passive)");
-        command.env("OMP_WAIT_POLICY", "passive");
-    }
-}
-
-fn meta(arguments: &Arguments, cpus: usize) -> Meta {
-    let host = nodewise_linux::Host::default();
-    Meta {
-        observer: match arguments.via {
-            Via::Emulate => Observer::Emulate,
-            Via::Faults | Via::Userfaultfd => Observer::Faults,
-            Via::Auto if !arguments.faults.pids.is_empty() => Observer::Faults,
-            Via::Auto | Via::Instrument => Observer::Instrument,
-        },
-        command: command(arguments, &host),
-        slicing: arguments.slice.to_string(),
-        host_cpus: cpus as u32,
-        plain_program: arguments.plain.as_ref().map(|p| p.to_string_lossy().into_owned()),
-        ..host_meta(&host)
-    }
-}
-
-/// The command line as given, or that of the first running process.
-fn command(arguments: &Arguments, host: &nodewise_linux::Host) -> Vec<String> {
-    match arguments.faults.pids.first() {
-        Some(pid) => command_of(host, *pid),
-        None => arguments
-            .command
-            .iter()
-            .map(|a| a.to_string_lossy().into_owned())
-            .collect(),
-    }
-}
-
-fn cpus() -> usize {
-    std::thread::available_parallelism().map_or(1, usize::from)
-}
-
-/// A progress bar on a terminal; otherwise a hidden one.
-fn progress_bar() -> ProgressBar {
-    let bar = ProgressBar::new_spinner();
-    bar.set_style(ProgressStyle::with_template("recording {elapsed} {msg}").expect("a valid template"));
-    bar
-}
-
-fn show(bar: &ProgressBar, seen: &str, slices: usize) {
-    bar.set_message(format!("{seen}, {}", plural(slices, "slice")));
-    bar.tick();
 }
 
 /// Sets the exit status of our own failures, 125 to 127: `record` passes its child's status through.
@@ -266,26 +193,4 @@ fn own_failure(error: &anyhow::Error) -> anyhow::Error {
         message: format!("{error:#}"),
     }
     .into()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_server_that_renames_itself_keeps_its_name() {
-        let root = std::env::temp_dir().join(format!("nodewise-command-{}", std::process::id()));
-        let folder = root.join("proc/7");
-        std::fs::create_dir_all(&folder).unwrap();
-        let host = nodewise_linux::Host::at(&root);
-        let named = |text: &str| {
-            std::fs::write(folder.join("cmdline"), text).unwrap();
-            command_of(&host, 7)
-        };
-        assert_eq!(named("/usr/bin/solve\0a b\0"), ["/usr/bin/solve", "a b"]);
-        let redis = "redis-server unixsocket:/tmp/r.sock\0\0\0";
-        assert_eq!(named(redis), ["redis-server", "unixsocket:/tmp/r.sock"]);
-        assert_eq!(named("postgres: 15/main: walwriter\0")[0], "postgres");
-        std::fs::remove_dir_all(&root).unwrap();
-    }
 }

@@ -8,11 +8,11 @@ mod outcome;
 mod warnings;
 
 use crate::exit::Outcome;
-use crate::launch::{Folder, cannot_start, check_objects, empty, failure, own_failure, preload};
+use crate::launch::{cannot_start, check_objects, empty, failure, own_failure, preload};
 use crate::output;
 use files::Placed;
 use nodewise_enforce::{
-    Achieved, Binding, EnforceError, Host, Options, PageSize, Plan, Request, Roles, Table, Watch,
+    Achieved, Binding, EnforceError, Host, Options, PageSize, Plan, Request, Roles, RunFolder, Table, Watch,
 };
 use nodewise_linux::child::{Forwarding, shell_status};
 use nodewise_linux::mark;
@@ -112,7 +112,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
             None
         }
     };
-    let folder = Folder::new(&plan).map_err(own_failure)?;
+    let folder = RunFolder::new(&plan).map_err(own_failure)?;
     let files = files::place(&plan);
     if !arguments.json {
         plan.weights_line()

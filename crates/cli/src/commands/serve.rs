@@ -1,18 +1,15 @@
 //! `nodewise serve`: serves the page of a profile while it is written. Access control: `docs/serve.md`.
 
-mod live_documents;
-
 use crate::exit::Outcome;
 use crate::limits::Limits;
-use crate::output::{self, say};
+use crate::output::{self, command_line, say};
 use crate::selection;
 use anyhow::{Context, anyhow};
-use live_documents::LiveDocuments;
 use nodewise_linux::privileges;
 use nodewise_linux::signals::{SIGHUP, SIGINT, SIGTERM, Signals};
 use nodewise_page::View;
 use nodewise_page::server::{DocumentStore, Server};
-use nodewise_pipeline::{Analysed, Followed, Selection};
+use nodewise_pipeline::{Analysed, Followed, LiveDocuments, Selection};
 use std::io::{BufRead, ErrorKind};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
@@ -59,7 +56,9 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
         privileges::run_when_idle();
     }
     let signals = Signals::block(&[SIGINT, SIGTERM, SIGHUP]).context("cannot wait for signals")?;
-    let live_documents = LiveDocuments::open(profiles(arguments)?, arguments.session)?;
+    let live_documents = LiveDocuments::open(profiles(arguments)?, arguments.session, |message| {
+        say!("{message}");
+    })?;
     let store = live_documents.store();
     let address = SocketAddr::new(arguments.listen, arguments.port);
     let server = Server::bind(address, store.clone()).map_err(|e| cannot_listen(address, &e))?;
@@ -72,7 +71,9 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     let (session, ended) = mpsc::channel();
     let running = [
         std::thread::spawn(move || serve(server)),
-        std::thread::spawn(move || live_documents.follow(&ended)),
+        std::thread::spawn(move || {
+            live_documents.follow(&ended, |folder| command_line("nodewise serve", folder));
+        }),
     ];
     if arguments.session {
         std::thread::spawn(move || feed(&store, session));

@@ -36,7 +36,7 @@ pub struct Arguments {
     #[arg(value_name = "DIR")]
     more: Vec<PathBuf>,
     /// With several programs: restart each that ends until all have ended once [default: it does not restart]
-    #[arg(long, requires = "more")]
+    #[arg(long, requires = "more", help_heading = "Several programs")]
     restart: bool,
     /// Policies, comma-separated: `all`, names, `mixed:0.8..0.99` for a sweep; `balance:out-w` and the
     /// like move pages between slices (`balance:all`: each of them), `replay` moves what the profile says was moved;
@@ -48,56 +48,62 @@ pub struct Arguments {
     #[arg(long, value_name = "N,…", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..))]
     cpus: Vec<u32>,
     /// Where pages are before any moves, and the baseline of speed-ups: a page policy
-    #[arg(long, value_name = "P", default_value = FIRST_TOUCH)]
+    #[arg(long, value_name = "P", default_value = FIRST_TOUCH, help_heading = "Moving pages between slices (balance:P, replay)")]
     start: String,
     #[command(flatten)]
     limits: Limits,
     /// Scale remote latency so that its mean is R times the local latency; remote bandwidth is reduced in
     /// proportion
-    #[arg(long, value_name = "R", value_parser = positive)]
+    #[arg(long, value_name = "R", value_parser = positive, help_heading = "Model")]
     latency_ratio: Option<f64>,
     /// Multiply the bandwidths that no source states (the machine's file marks them as assumed) by F [default: 1,
     /// varied from 2/3 to 3/2]
-    #[arg(long, value_name = "F", value_parser = positive)]
+    #[arg(long, value_name = "F", value_parser = positive, help_heading = "Model")]
     bandwidth_factor: Option<f64>,
     /// Multiply what remote memory takes longer than local by F, where no source states the machine's latencies (its
     /// file marks them as assumed) [default: 1, varied from 0.35 to 3.8]
-    #[arg(long, value_name = "F", value_parser = positive, conflicts_with = "latency_ratio")]
+    #[arg(long, value_name = "F", value_parser = positive, conflicts_with = "latency_ratio", help_heading = "Model")]
     latency_factor: Option<f64>,
     /// Assume that a CPU has this many misses in flight on average [default: 5, varied from 2 to 12]
-    #[arg(long, value_name = "N", value_parser = positive)]
+    #[arg(long, value_name = "N", value_parser = positive, help_heading = "Model")]
     misses_in_flight: Option<f64>,
     #[command(flatten)]
     online: Online,
     /// What reaches memory: `lines` behind caches, or all `accesses`, as where remote memory is not cached
-    #[arg(long, value_name = "WHAT", default_value = "lines", value_parser = traffic)]
+    #[arg(long, value_name = "WHAT", default_value = "lines", value_parser = traffic, help_heading = "Model")]
     traffic: Traffic,
     /// What balance policies count: all `accesses`, or `lines`, as a monitor behind caches would
-    #[arg(long, value_name = "WHAT", default_value = "accesses", value_parser = traffic)]
+    #[arg(long, value_name = "WHAT", default_value = "accesses", value_parser = traffic, help_heading = "Moving pages between slices (balance:P, replay)")]
     counted: Traffic,
     /// Vary each parameter of a balance policy, and each of the limits above, separately, and show the effect; or of
     /// `hot:NODES` and `hot-objects:NODES` the size: how much fast memory the program needs
-    #[arg(long, value_name = "P", conflicts_with = "policy")]
+    #[arg(
+        long,
+        value_name = "P",
+        conflicts_with = "policy",
+        help_heading = "Moving pages between slices (balance:P, replay)"
+    )]
     sweep: Option<String>,
     /// With --sweep hot:NODES: the loss of time that may be borne; what may lie elsewhere then is said [default: 5 %]
-    #[arg(long, value_name = "SHARE", value_parser = share, allow_hyphen_values = true)]
+    #[arg(long, value_name = "SHARE", value_parser = share, allow_hyphen_values = true, help_heading = "Moving pages between slices (balance:P, replay)")]
     may_lose: Option<f64>,
     /// Draw each page's home node over time (one balance policy or `replay`), or the sweep
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
     svg: Option<PathBuf>,
     /// Overwrite FILE
-    #[arg(long, requires = "svg")]
+    #[arg(long, requires = "svg", help_heading = "Output")]
     force: bool,
     /// Write JSON
-    #[arg(long)]
+    #[arg(long, help_heading = "Output")]
     json: bool,
     /// List every move of balance policies in JSON
-    #[arg(long, requires = "json")]
+    #[arg(long, requires = "json", help_heading = "Output")]
     moves: bool,
 }
 
 /// Runs in which the live loop's scheduler moves threads.
 #[derive(clap::Args, Clone, Debug)]
+#[command(next_help_heading = "Moving threads")]
 struct Online {
     /// Move threads and pages while the programs run, by the decision code of `balance --move-threads`, from random nodes;
     /// compared with all static placements and with moving pages only

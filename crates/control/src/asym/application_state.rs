@@ -70,7 +70,7 @@ impl ApplicationState {
     }
 
     /// Records a migration and starts its cooldown, which doubles each time (exponential back-off against oscillation).
-    pub fn moved(&mut self, step: u64, cooldown: u32, bytes: u64, pending_move: PendingMove) {
+    pub fn record_move(&mut self, step: u64, cooldown: u32, bytes: u64, pending_move: PendingMove) {
         self.pending = self.pending.saturating_add(bytes);
         self.backs_off_until = step
             .saturating_add(u64::from(cooldown) << self.moves.min(DOUBLINGS))
@@ -80,13 +80,13 @@ impl ApplicationState {
     }
 
     /// Records memory that was moved.
-    pub fn spent(&mut self, took_ns: u64, bytes: u64) {
+    pub fn record_cost(&mut self, took_ns: u64, bytes: u64) {
         self.pending = self.pending.saturating_sub(bytes);
         self.budget.spend(took_ns, bytes);
     }
 
     /// Ends dynamic migration: no more bytes are pending.
-    pub fn settled(&mut self) {
+    pub fn end_migration(&mut self) {
         self.pending = 0;
     }
 }
@@ -125,13 +125,13 @@ mod tests {
         let mut state = ApplicationState::new(&Settings::default());
         state.set_run_time(100 * GB);
         assert_eq!(state.refusal(0, 10 * GB), None);
-        state.moved(1, 4, 10 * GB, pending_move());
+        state.record_move(1, 4, 10 * GB, pending_move());
         let refused = state.refusal(0, 10 * GB).expect("3 s of 5 are set aside");
         assert!((refused.spent_ns - 3e9).abs() < 2e6, "{refused:?}");
         let mut settled = state.clone();
-        settled.settled();
+        settled.end_migration();
         assert_eq!(settled.refusal(0, 10 * GB), None);
-        state.spent(3 * GB, 10 * GB);
+        state.record_cost(3 * GB, 10 * GB);
         let refused = state.refusal(0, 10 * GB).expect("3 s of 5 are spent");
         assert_eq!(refused.spent_ns, 3e9);
     }
@@ -142,7 +142,7 @@ mod tests {
         let mut backs_off = Vec::new();
         let mut step = 0;
         for _ in 0..40 {
-            state.moved(step, 4, 0, pending_move());
+            state.record_move(step, 4, 0, pending_move());
             state.pending_move = None;
             let next = (step + 1..).find(|s| !state.backs_off(*s)).expect("some day");
             backs_off.push(next - step - 1);

@@ -379,7 +379,7 @@ proptest! {
                 }
                 if bytes_leaving > 0 {
                     spent[id as usize] += took;
-                    scheduler.moved(id, took, bytes_leaving);
+                    scheduler.record_cost(id, took, bytes_leaving);
                 }
                 if decision.trouble.is_none() && !was.fixed {
                     prop_assert!(is.at.iter().all(|n| n.index() != gone), "{is:?} without {gone}");

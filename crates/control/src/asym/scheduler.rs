@@ -63,9 +63,9 @@ impl Scheduler {
     }
 
     /// Records that memory of an application was moved.
-    pub fn moved(&mut self, application: u32, took_ns: u64, bytes: u64) {
+    pub fn record_cost(&mut self, application: u32, took_ns: u64, bytes: u64) {
         if let Some(state) = self.states.get_mut(&application) {
-            state.spent(took_ns, bytes);
+            state.record_cost(took_ns, bytes);
         }
     }
 
@@ -93,7 +93,7 @@ impl Scheduler {
                 old_share,
             }),
             None => {
-                state.settled();
+                state.end_migration();
                 None
             }
         }
@@ -229,7 +229,7 @@ impl Scheduler {
                 decision.dynamic.push(application.id);
                 if let Some(state) = self.states.get_mut(&application.id) {
                     let bytes = cluster_moves.iter().map(left).sum();
-                    state.moved(self.steps, self.settings.cooldown, bytes, pending_move);
+                    state.record_move(self.steps, self.settings.cooldown, bytes, pending_move);
                 }
             }
             decision.moves.extend(moves);

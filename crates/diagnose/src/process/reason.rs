@@ -3,7 +3,7 @@
 use nodewise_linux::Host;
 use nodewise_linux::process::Status;
 use nodewise_machine::Machine;
-use nodewise_report::{bytes, whole_percent};
+use nodewise_report::{bytes, seconds, whole_percent};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -124,8 +124,11 @@ fn without_cpus(process: &Figures<'_>, machine: &Machine) -> Option<Reason> {
 fn moving(process: &Figures<'_>) -> Option<Reason> {
     let watched = process.watched?.as_secs_f64();
     let text = format!(
-        "{} of {} threads changed node while watched, {} times in {watched:.1} s",
-        process.moved_threads, process.threads, process.moves
+        "{} of {} threads changed node while watched, {} times in {}",
+        process.moved_threads,
+        process.threads,
+        process.moves,
+        seconds(watched)
     );
     let remedy = "bind threads: OMP_PROC_BIND=close OMP_PLACES=cores, `taskset`, or `nodewise run -- CMD`";
     (process.moved_threads > 0).then(|| reason("moving-threads", text, remedy))

@@ -3,9 +3,10 @@
 use super::plan::{Pair, Plan};
 use super::stayed::Stayed;
 use nodewise_linux::pages::CallError;
+use serde::Serialize;
 
 /// Pages moved from one node to another.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct PairMoved {
     /// The kernel's number of the source node.
     pub from: u32,
@@ -18,7 +19,7 @@ pub struct PairMoved {
 }
 
 /// One chunk as a worker processed it. Times are nanoseconds since the start of the move.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Batch {
     /// Index of the worker.
     pub worker: usize,

@@ -12,7 +12,7 @@ fn places(node: &[(u32, u32)]) -> Places {
     }
 }
 
-fn seated(tid: u32, cpu: u32, belongs: Option<u32>, places: &Places) -> BoundThread {
+fn bound(tid: u32, cpu: u32, belongs: Option<u32>, places: &Places) -> BoundThread {
     BoundThread {
         tid,
         cpu,
@@ -26,7 +26,7 @@ fn seated(tid: u32, cpu: u32, belongs: Option<u32>, places: &Places) -> BoundThr
 #[test]
 fn threads_change_places_and_get_cpus_of_their_own() {
     let places = places(&[(0, 0), (1, 0), (4, 1), (5, 1)]);
-    let of = |tid, cpu, belongs| seated(tid, cpu, belongs, &places);
+    let of = |tid, cpu, belongs| bound(tid, cpu, belongs, &places);
     let threads = [
         of(10, 0, Some(1)),
         of(11, 1, Some(0)),
@@ -46,7 +46,7 @@ fn threads_change_places_and_get_cpus_of_their_own() {
 #[test]
 fn who_is_not_known_yet_keeps_its_place_for_a_while() {
     let places = places(&[(0, 0), (4, 1)]);
-    let mut threads = [seated(10, 0, Some(1), &places), seated(11, 4, None, &places)];
+    let mut threads = [bound(10, 0, Some(1), &places), bound(11, 4, None, &places)];
     assert_eq!(places.moves(&threads), [(10, 4), (11, 0)]);
     threads.iter_mut().for_each(BoundThread::stay_if_unknown);
     assert_eq!(places.moves(&threads), []);

@@ -56,7 +56,7 @@ impl Session {
         }
         for process in self.watch.retired() {
             let pages = pages_of_process(*process);
-            self.mover.forget(&pages);
+            self.mover.end_process(*process, &pages);
             self.unconfirmed.forget_all(&pages);
             self.tracker.forget(pages);
         }
@@ -64,7 +64,7 @@ impl Session {
             self.tell(&Event::Notice(&failure.to_string()));
         }
         for pid in self.watch.ends() {
-            self.kernel_moved.remove(pid);
+            self.kernel_moves.forget(*pid);
             if let Some(threads) = &mut self.threads {
                 threads.forget(*pid);
             }
@@ -126,18 +126,17 @@ impl Session {
 
     /// Handles pages found on another node: moved by us, the kernel or others.
     pub(super) fn found_elsewhere(&mut self, pid: u32, found: &[MovedPages]) {
+        let size = 1u64 << self.status.page_shift;
         let mut kernel_moved = None;
-        if found.iter().any(|moved| self.unconfirmed.contains(moved.page)) {
+        let unexplained = self.kernel_moves.unexplained(pid, self.watch.moved(pid));
+        if found.len() as u64 * size > unexplained
+            || found.iter().any(|moved| self.unconfirmed.contains(moved.page))
+        {
             kernel_moved = self.watch.count_moved(pid);
         }
-        let by_kernel = self.watch.moved(pid) > self.kernel_moved.get(&pid).copied().unwrap_or(0);
-        let strangers = if by_kernel {
-            Migration::KERNEL
-        } else {
-            Migration::UNKNOWN
-        };
+        let total = self.watch.moved(pid);
         for moved in found {
-            let ours = self.unconfirmed.found(moved, kernel_moved);
+            let ours = self.unconfirmed.take_ours(moved, kernel_moved);
             if ours.is_some() {
                 self.controller
                     .arrived_after_all(moved.page, moved.from, moved.to);
@@ -145,7 +144,10 @@ impl Session {
             let policy = self.controller.policy();
             let (by, reason) = match &ours {
                 Some(ours) => (policy.as_str(), ours.reason),
-                None => (strangers, Reason::default()),
+                None if self.kernel_moves.explain(pid, total, moved.count * size) => {
+                    (Migration::KERNEL, Reason::default())
+                }
+                None => (Migration::UNKNOWN, Reason::default()),
             };
             self.tell(&Event::Found(Found { moved, by, reason }));
         }
@@ -175,8 +177,8 @@ impl Session {
         if self.status.page_shift > 0 || pages.is_empty() {
             return;
         }
-        if let Mover::Nobody(nobody, _) = &mut self.mover {
-            pages.iter().for_each(|p| nobody.forget_page(*p));
+        if let Mover::DryRun(dry_run, _) = &mut self.mover {
+            pages.iter().for_each(|p| dry_run.forget_page(*p));
         }
         let known = pages.iter().filter(|p| self.tracker.home_of(**p).is_some());
         let known: Vec<PageNumber> = known.copied().collect();

@@ -3,7 +3,6 @@
 //! The start of a balancer takes a burst of CPU time, for which the kernel may have pushed threads away from their
 //! memory before any sample has arrived.
 
-use super::usable;
 use super::view::Seen;
 use crate::topology::Topology;
 use nodewise_linux::process::Task;
@@ -47,7 +46,7 @@ pub fn belonging<'a>(
             let preferred = || host.preferred_node(one.pid, task.tid).filter(|_| asks);
             let to = home.or_else(|| topology.node(preferred()?));
             // Memory may be on nodes without CPUs.
-            let to = to.filter(|n| one.nodes.contains(n) && !usable(topology, *n, &one.cpus).is_empty());
+            let to = to.filter(|n| one.nodes.contains(n) && !topology.cpus_among(*n, &one.cpus).is_empty());
             Some((task.tid, to.or_else(|| topology.node_of_cpu(task.cpu))?))
         };
         let working = at_work(&tasks);
@@ -59,7 +58,7 @@ pub fn belonging<'a>(
             with
         };
         let fits = |(node, threads): (&NodeId, &usize)| {
-            *threads <= (usable(topology, *node, &one.cpus).len() / of_a_core).max(1)
+            *threads <= (topology.cpus_among(*node, &one.cpus).len() / of_a_core).max(1)
         };
         let mut nodes: Vec<(u32, NodeId)> = tasks.iter().filter_map(node).collect();
         if !with(&nodes).iter().all(fits) {

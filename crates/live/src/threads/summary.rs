@@ -5,7 +5,7 @@ use super::thread_event::{Gain, ThreadEvent, ThreadsMoved};
 use super::view::{Seen, nothing_to_choose};
 use crate::options::ThreadMoves;
 use crate::topology::Topology;
-use nodewise_analysis::figures::{bytes, percent, plural};
+use nodewise_analysis::figures::{bytes, exact, percent, plural};
 use nodewise_control::asym::{Application, Decision, Refused};
 use nodewise_control::groups::Why;
 use nodewise_enforce::Restored;
@@ -244,7 +244,10 @@ impl ThreadSummary {
             out += &format!("; {times} a thread could not be bound");
         }
         if let Some(restored) = self.restored {
-            out += &format!("; {} threads have the CPUs back that they had", restored.done);
+            out += &format!(
+                "; {} back on the CPUs that they had",
+                exact(restored.done, "thread")
+            );
         }
         out += "\n";
         for (pid, process) in self.processes.iter().filter(|(_, p)| p.before != p.after) {

@@ -1,6 +1,6 @@
 //! What thread migration reports while a session runs.
 
-use nodewise_analysis::figures::whole_percent;
+use nodewise_analysis::figures::{gigabytes, whole_percent};
 use std::fmt;
 
 /// Threads of a process that migrated between nodes.
@@ -57,7 +57,7 @@ pub(crate) fn bandwidth(megabytes: f64) -> String {
     match megabytes {
         none if none <= 0.0 => "unknown (no remote access was sampled)".to_owned(),
         few if few < 100.0 => format!("{few:.1} MB/s"),
-        much => format!("{:.1} GB/s", much / 1e3),
+        much => gigabytes(much),
     }
 }
 
@@ -76,7 +76,7 @@ mod tests {
     fn little_bandwidth_has_digits_and_none_is_unknown() {
         assert_eq!(
             Gain::Bandwidth(3.21, 2500.0).to_string(),
-            "weighted bandwidth 3.2 MB/s to 2.5 GB/s"
+            "weighted bandwidth 3.2 MB/s to 2.50 GB/s"
         );
         assert!(bandwidth(0.0).starts_with("unknown"));
     }

@@ -2,8 +2,8 @@
 //! `LD_LIBRARY_PATH`, `DT_RUNPATH` of the requesting file, the cache, the default folders. In each folder, builds for
 //! this processor (`glibc-hwcaps`) come first.
 
-use super::tokens::{Token, replaced};
-use super::{Environment, Loaded, Search, folders};
+use super::tokens::{Token, folders, replaced};
+use super::{Environment, Loaded, Search};
 use crate::Program;
 use crate::cache::{self, Cache};
 use crate::target::Target;

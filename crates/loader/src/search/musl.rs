@@ -1,8 +1,8 @@
 //! Library search of musl's loader: `LD_LIBRARY_PATH`, the run paths of the requesting file and of its requesters,
 //! and the folders of its configuration file. The C library is the loader itself.
 
-use super::tokens::replaced;
-use super::{Environment, Loaded, Search, folders};
+use super::tokens::{folders, replaced};
+use super::{Environment, Loaded, Search};
 use crate::Program;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;

@@ -1,4 +1,4 @@
-//! Expands `$ORIGIN`, `$LIB` and `$PLATFORM` in paths.
+//! Search paths: their folders, and `$ORIGIN`, `$LIB` and `$PLATFORM` in them.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -36,6 +36,12 @@ pub(super) fn replaced(text: &OsStr, tokens: &[Token]) -> OsString {
         }
     }
     OsString::from_vec(result)
+}
+
+/// The parts of a list that is separated by any of `separators`; parts may be empty.
+pub(super) fn folders<'l>(list: &'l OsStr, separators: &'l [u8]) -> impl Iterator<Item = &'l OsStr> {
+    let parts = list.as_bytes().split(|b| separators.contains(b));
+    parts.map(OsStr::from_bytes)
 }
 
 #[cfg(test)]

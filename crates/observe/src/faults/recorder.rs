@@ -4,11 +4,11 @@
 
 use super::traced::Traced;
 use super::{Figures, Kind, Sensor, Unavailable, Watch};
-use crate::CHECK_INTERVAL;
+use crate::alive::{CHECK_INTERVAL, CHECKS_TO_END};
 use crate::control::Control;
 use crate::error::cannot_start;
 use crate::error::{Error, ErrorKind};
-use crate::recorder::{CHECKS_TO_END, make_raw, still_running};
+use crate::recorder::{make_raw, still_running};
 use crate::slicing::Slicing;
 use nodewise_linux::Host;
 use nodewise_linux::child::{Forwarding, shell_status};

@@ -10,6 +10,7 @@ use super::cooldown::Cooldown;
 use super::drawing::{AccessRates, MAX_HOLD, Memory};
 use super::here::Unavailable;
 use super::sensor::{left_alone, moves_memory, not_entered};
+use nodewise_analysis::figures::exact;
 use nodewise_analysis::random::SplitMix;
 use nodewise_linux::userfaultfd::{Reply, Sampler, Window, robust_lists};
 use nodewise_linux::{Host, clock};
@@ -67,7 +68,8 @@ impl fmt::Display for SetAsideTotals {
         } = self;
         write!(
             f,
-            "set aside {pages} pages; {untouched} of them were not accessed within {} ms, and {refused} more could not be set aside",
+            "set aside {}; {untouched} of them were not accessed within {} ms, and {refused} more could not be set aside",
+            exact(*pages, "page"),
             MAX_HOLD.as_millis()
         )
     }

@@ -12,7 +12,7 @@ use anyhow::bail;
 use nodewise_control::asym;
 use nodewise_machine::{Machine, NodeId};
 use nodewise_placement::migration_policy;
-use nodewise_simulation::online::{self, Limits, Moves, Outcome, Timeline};
+use nodewise_simulation::online::{self, Limits, Moves, RunOutcome, Timeline};
 use nodewise_simulation::{DisjointPlacements, Parameters, Places, random_placement, simulate};
 
 /// The starts and the duration of runs.
@@ -39,10 +39,10 @@ pub struct Online {
     repeated: Vec<f64>,
     possible: f64,
     placements: Vec<Places>,
-    fixed: Vec<Outcome>,
+    fixed: Vec<RunOutcome>,
     from: Vec<Places>,
-    pages: Vec<Outcome>,
-    threads: Vec<Outcome>,
+    pages: Vec<RunOutcome>,
+    threads: Vec<RunOutcome>,
     /// Remarks of policies on their mappings.
     pub notes: Vec<String>,
 }
@@ -173,12 +173,12 @@ impl Online {
     }
 
     /// Times of one program, run by run, seconds.
-    fn seconds(outcomes: &[Outcome], program: usize) -> Vec<f64> {
+    fn seconds(outcomes: &[RunOutcome], program: usize) -> Vec<f64> {
         outcomes.iter().map(|o| o.programs[program].seconds).collect()
     }
 
     /// Latencies of one program, run by run, nanoseconds.
-    fn latency_ns(outcomes: &[Outcome], program: usize) -> Vec<f64> {
+    fn latency_ns(outcomes: &[RunOutcome], program: usize) -> Vec<f64> {
         outcomes.iter().map(|o| o.programs[program].latency_ns).collect()
     }
 }

@@ -1,6 +1,6 @@
 //! Bandwidth of clusters (C_bw) and their weighted sum (P_wbw), AsymSched 4.2.
 
-use super::{Cluster, NodePlacement, distinct};
+use super::{Cluster, NodePlacement};
 use nodewise_machine::{Channels, Filling, Flow, NodeId};
 
 /// Computes the bandwidth of clusters for several placements in turn.
@@ -71,4 +71,15 @@ pub fn cluster_bandwidth(channels: &Channels, placement: &NodePlacement) -> Vec<
 pub fn weighted_bandwidth(channels: &Channels, clusters: &[Cluster], placement: &NodePlacement) -> f64 {
     let bandwidth = cluster_bandwidth(channels, placement);
     clusters.iter().zip(bandwidth).map(|(c, b)| c.weight * b).sum()
+}
+
+/// Each node once, in the order they come.
+pub(super) fn distinct<'a>(nodes: impl Iterator<Item = &'a NodeId>) -> Vec<NodeId> {
+    let mut once = Vec::new();
+    for node in nodes {
+        if !once.contains(node) {
+            once.push(*node);
+        }
+    }
+    once
 }

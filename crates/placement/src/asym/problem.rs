@@ -1,7 +1,7 @@
 //! The search problem: free nodes and the clusters that get them.
 
-use super::bandwidth::pairs;
-use super::{AsymError, Cluster, Place, distinct};
+use super::bandwidth::{distinct, pairs};
+use super::{AsymError, Cluster, Place};
 use nodewise_machine::{Channels, Flow, NodeId};
 
 /// Larger weights would make other clusters vanish in rounding errors.

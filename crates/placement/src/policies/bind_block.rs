@@ -1,6 +1,6 @@
 //! Each array in contiguous blocks, one per thread.
 
-use super::by_object;
+use super::decide::by_object;
 use crate::{Context, Distribution, Mapping, PagePolicy};
 
 /// The pages of each array in contiguous equal parts, one a thread, each on its thread's node

@@ -1,6 +1,7 @@
 //! MAI's page orders for arrays: cyclic, skew and prime.
 
-use super::{Policy, Request, by_object};
+use super::decide::by_object;
+use super::{Policy, Request};
 use crate::rules::{Dealt, Order, is_prime};
 use crate::{Context, Distribution, Mapping, PagePolicy, PolicyError};
 use nodewise_machine::{Machine, NodeId};

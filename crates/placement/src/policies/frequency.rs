@@ -1,6 +1,7 @@
 //! Profile-based placement by frequency (Majo & Gross 2.3, after Marathe et al.).
 
-use super::{FirstTouch, by_counts};
+use super::FirstTouch;
+use super::decide::by_counts;
 use crate::{Context, Mapping, PagePolicy};
 use nodewise_profile::ObjectKind;
 

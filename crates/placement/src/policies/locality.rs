@@ -1,6 +1,6 @@
 //! The node with the most accesses (Diener, equation 7).
 
-use super::by_counts;
+use super::decide::by_counts;
 use crate::{Context, Mapping, PagePolicy};
 
 /// maxnode(p); among equals the node with the lowest number. No mapping has a larger local fraction.

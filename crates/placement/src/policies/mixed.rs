@@ -1,7 +1,8 @@
 //! Locality for exclusive pages, interleave for the others (Diener, equation 8).
 
+use super::decide::by_counts;
 use super::interleave::interleaved;
-use super::{Policy, Request, by_counts};
+use super::{Policy, Request};
 use crate::{Context, Mapping, PagePolicy, PolicyError};
 
 /// maxnode(p) where E_Page > minExcl, page number mod N otherwise.

@@ -3,6 +3,7 @@
 use super::*;
 use crate::fixtures::{Recorded, machine};
 use nodewise_analysis::{Metrics, measure};
+use nodewise_machine::NodeId;
 use proptest::prelude::*;
 
 const NODES: u32 = 4;

@@ -1,5 +1,6 @@
 //! Thread policies that need no profile, by name.
 
+use super::names::{heads, unknown};
 use super::node_cpus::{NodeCpus, numbered};
 use super::{file, hwloc, likwid};
 use crate::PolicyError;
@@ -30,10 +31,8 @@ pub(super) fn by_name(
             file::cpus(&content, cpus).map_err(|e| PolicyError(format!("{path}: {e}")))?
         }
         (name, _) => {
-            let hint = nodewise_input::resolve(name, super::heads())
-                .err()
-                .unwrap_or_default();
-            return Err(super::unknown(text, &hint));
+            let hint = nodewise_input::resolve(name, heads()).err().unwrap_or_default();
+            return Err(unknown(text, &hint));
         }
     };
     Ok(Some(order))

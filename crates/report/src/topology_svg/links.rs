@@ -1,8 +1,8 @@
 //! Draws links: one line if both directions are alike, else an arrow for each. Line width shows bandwidth, colour shows
 //! load.
 
-use super::gigabytes;
 use super::layout::Layout;
+use nodewise_analysis::figures::gigabytes;
 use nodewise_machine::{Link, LinkId, Machine, NodeId};
 use std::collections::BTreeMap;
 use std::fmt::Write;

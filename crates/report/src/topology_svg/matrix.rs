@@ -1,5 +1,6 @@
 //! The latency matrix as a table of shaded cells.
 
+use nodewise_analysis::figures::gigabytes;
 use nodewise_machine::{Machine, NodeId};
 use std::fmt::Write;
 
@@ -87,9 +88,9 @@ impl Grid {
             self.top + row as f64 * self.cell,
         );
         let mut svg = format!(
-            "<g><title>node {reader} reads node {memory}: {latency:.0} ns, {:.1} GB/s alone</title>\
+            "<g><title>node {reader} reads node {memory}: {latency:.0} ns, {} alone</title>\
              <rect class=\"cell\" x=\"{x:.1}\" y=\"{y:.1}\" width=\"{size:.1}\" height=\"{size:.1}\" fill=\"{}\"/>",
-            machine.route(reader, memory).bandwidth / 1000.0,
+            gigabytes(machine.route(reader, memory).bandwidth),
             self.shade(latency),
             size = self.cell
         );

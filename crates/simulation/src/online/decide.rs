@@ -1,6 +1,6 @@
 //! The decisions at the end of a period: first threads, by the scheduler, then pages.
 
-use super::outcome::{Limits, Moves, Outcome, ProgramOutcome};
+use super::outcome::{Limits, Moves, ProgramOutcome, RunOutcome};
 use super::pages::DynamicMigration;
 use super::state::State;
 use nodewise_control::asym::{
@@ -16,7 +16,7 @@ pub(super) struct PeriodDecisions<'a> {
     scheduler: Option<Scheduler>,
     pages: Vec<DynamicMigration>,
     last_ns: f64,
-    outcome: Outcome,
+    outcome: RunOutcome,
 }
 
 impl<'a> PeriodDecisions<'a> {
@@ -43,9 +43,9 @@ impl<'a> PeriodDecisions<'a> {
             scheduler: threads,
             pages: dynamic.collect(),
             last_ns: 0.0,
-            outcome: Outcome {
+            outcome: RunOutcome {
                 programs: vec![ProgramOutcome::default(); programs.len()],
-                ..Outcome::default()
+                ..RunOutcome::default()
             },
         }
     }
@@ -153,7 +153,7 @@ impl<'a> PeriodDecisions<'a> {
         }
         if let Some(scheduler) = &mut self.scheduler {
             let bytes = pages * program.timeline.page_bytes() as u64;
-            scheduler.moved(at as u32, ns as u64, bytes);
+            scheduler.record_cost(at as u32, ns as u64, bytes);
         }
     }
 
@@ -162,7 +162,7 @@ impl<'a> PeriodDecisions<'a> {
         program.timeline.page_bytes() * self.limits.seconds_per_gb
     }
 
-    pub fn outcome(mut self, programs: &[State<'_>]) -> Outcome {
+    pub fn outcome(mut self, programs: &[State<'_>]) -> RunOutcome {
         for (outcome, program) in self.outcome.programs.iter_mut().zip(programs) {
             outcome.seconds = program.ended_ns.unwrap_or(program.ns) * 1e-9;
             outcome.latency_ns = program.latency_ns();

@@ -35,7 +35,7 @@ pub struct Limits<'a> {
 
 /// The result of one run of all programs.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Outcome {
+pub struct RunOutcome {
     /// The result of each program, in the given order.
     pub programs: Vec<ProgramOutcome>,
     /// Number of decisions by the scheduler of threads.
@@ -44,7 +44,7 @@ pub struct Outcome {
     pub refused: u64,
     /// Placements that the searches could choose from, summed over decisions.
     pub placements: f64,
-    /// Of [`Outcome::placements`], those whose bandwidth was computed.
+    /// Of [`RunOutcome::placements`], those whose bandwidth was computed.
     pub evaluated: f64,
 }
 

@@ -1,7 +1,7 @@
 // Panel beside the picture: the object that the pages belong to, with its place in the source.
 
 import type { Report } from "../../documents";
-import { percent } from "../../format";
+import { percent, plural } from "../../format";
 import { Prose } from "../../prose";
 import { Exclusivity, Local } from "../../share";
 import { Term } from "../../tip";
@@ -55,8 +55,7 @@ export function Source({
           <>
             <dt>First touch</dt>
             <dd>
-              <code>{object.first_touch.site}</code> by{" "}
-              {object.first_touch.threads === 1 ? "1 thread" : `${object.first_touch.threads} threads`}
+              <code>{object.first_touch.site}</code> by {plural(object.first_touch.threads, "thread")}
             </dd>
           </>
         )}

@@ -1,6 +1,6 @@
 //! Balances running processes until they end or a signal arrives.
 
-use super::{Arguments, settings};
+use super::{Arguments, settings, start};
 use crate::exit::Outcome;
 use anyhow::{Context, bail};
 use nodewise_linux::mempolicy::decline_balancing;
@@ -11,7 +11,7 @@ use std::time::Duration;
 
 pub fn run(arguments: &Arguments, target: &Target) -> anyhow::Result<Outcome> {
     let own_niceness = privileges::niceness();
-    privileges::set_niceness(super::UNTIL_HELD);
+    privileges::set_niceness(start::UNTIL_HELD);
     settings::check_files(arguments)?;
     let topology = settings::topology(arguments)?;
     settings::check_policy(arguments, &topology)?;
@@ -22,13 +22,13 @@ pub fn run(arguments: &Arguments, target: &Target) -> anyhow::Result<Outcome> {
         Signals::block(&[SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2]).context("cannot wait for signals")?;
     let mut options = settings::options(arguments);
     options.niceness_while_held = Some(own_niceness);
-    let mut session = Session::new(&options, target, topology, None).map_err(super::named)?;
-    super::subscribe(&mut session, arguments, &options, target)?;
+    let mut session = Session::new(&options, target, topology, None).map_err(start::named)?;
+    start::subscribe(&mut session, arguments, &options, target)?;
     decline_balancing();
     let lasting = matches!(target, Target::Group(folder) if folder.exists());
     loop {
         if !session.holds_threads() {
-            privileges::set_niceness(super::NICENESS);
+            privileges::set_niceness(start::NICENESS);
         }
         match signals.wait(Duration::ZERO).map(|s| s.number) {
             Some(SIGUSR1) => session.pause(),

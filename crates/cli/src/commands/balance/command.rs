@@ -1,11 +1,11 @@
 //! Starts a program, forwards signals and its exit status, and balances it from its first page on.
 
 use super::document::Document;
-use super::{Arguments, settings};
+use super::{Arguments, settings, start};
 use crate::exit::Outcome;
-use crate::launch::{Folder, cannot_start, empty, failure, own_failure, preload};
+use crate::launch::{cannot_start, empty, failure, own_failure, preload};
 use crate::output::say;
-use nodewise_enforce::{Binding, Holder, Host, Options, PageSize, Plan, Request, Roles};
+use nodewise_enforce::{Binding, Holder, Host, Options, PageSize, Plan, Request, Roles, RunFolder};
 use nodewise_linux::child::{self, Forwarding, shell_status};
 use nodewise_linux::clock;
 use nodewise_linux::mark;
@@ -37,7 +37,7 @@ pub fn run(arguments: &Arguments, words: Vec<OsString>) -> anyhow::Result<Outcom
         return run_unbalanced(arguments, &topology, &plan, &words);
     }
     let holder = holder(arguments, &mut plan);
-    let folder = Folder::new(&plan).map_err(own_failure)?;
+    let folder = RunFolder::new(&plan).map_err(own_failure)?;
     let mut command = command(&plan, &words, &folder)?;
     if let Some(holder) = &holder {
         holder.prepare(&mut command);
@@ -49,7 +49,7 @@ pub fn run(arguments: &Arguments, words: Vec<OsString>) -> anyhow::Result<Outcom
     let mut child = Forwarding::start(&mut command).map_err(|e| cannot_start(command.get_program(), &e))?;
     session.follow(child.id());
     // Not earlier, because the child would have inherited it.
-    privileges::set_niceness(super::NICENESS);
+    privileges::set_niceness(start::NICENESS);
     decline_balancing();
     let status = loop {
         match child.next(CHILD_POLL_INTERVAL, &[SIGUSR1, SIGUSR2])? {
@@ -76,8 +76,8 @@ fn session(
     holder: Option<Holder>,
 ) -> anyhow::Result<Session> {
     let (options, target) = (settings::options(arguments), Target::Command(words));
-    let mut session = Session::new(&options, &target, topology, holder).map_err(super::named)?;
-    super::subscribe(&mut session, arguments, &options, &target)?;
+    let mut session = Session::new(&options, &target, topology, holder).map_err(start::named)?;
+    start::subscribe(&mut session, arguments, &options, &target)?;
     Ok(session)
 }
 
@@ -115,7 +115,7 @@ fn holder(arguments: &Arguments, plan: &mut Plan) -> Option<Holder> {
     }
 }
 
-fn command(plan: &Plan, words: &[OsString], folder: &Folder) -> anyhow::Result<Command> {
+fn command(plan: &Plan, words: &[OsString], folder: &RunFolder) -> anyhow::Result<Command> {
     let mut command = Command::new(&words[0]);
     command.args(&words[1..]);
     let preload = plan.preloads().then(preload).transpose()?.unwrap_or_default();
@@ -131,7 +131,7 @@ fn run_unbalanced(
     words: &[OsString],
 ) -> anyhow::Result<Outcome> {
     let began = clock::monotonic();
-    let folder = Folder::new(plan).map_err(own_failure)?;
+    let folder = RunFolder::new(plan).map_err(own_failure)?;
     let mut command = command(plan, words, &folder)?;
     let child = Forwarding::start(&mut command).map_err(|e| cannot_start(&words[0], &e))?;
     let status = child

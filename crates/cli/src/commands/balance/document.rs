@@ -10,7 +10,7 @@ use std::time::Duration;
 pub struct Document {
     /// Whether it goes to standard output (`--json`).
     print: bool,
-    /// The file that it goes to as well (`-o`), if any.
+    /// The file that it goes to as well (`--summary`), if any.
     file: Option<PathBuf>,
 }
 

@@ -2,7 +2,7 @@
 
 use crate::output::{Screen, command_line};
 use nodewise_diagnose::process::{Assessment, Check, Placed};
-use nodewise_report::{and_more, bytes, plural, spread, table, whole_percent};
+use nodewise_report::{and_more, bytes, plural, seconds, spread, table, whole_percent};
 use std::fmt::Write;
 use std::path::Path;
 
@@ -135,7 +135,7 @@ fn indented(text: &str) -> String {
 
 fn how(process: &Assessment, check: &Check) -> String {
     let time = match process.watched {
-        Some(watched) => format!("the threads' CPU time in {:.1} s", watched.as_secs_f64()),
+        Some(watched) => format!("the threads' CPU time in {}", seconds(watched.as_secs_f64())),
         None => "the threads' CPU time since they started, counted where they ran last (idle while watched)"
             .to_owned(),
     };

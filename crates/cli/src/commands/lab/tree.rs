@@ -2,6 +2,7 @@
 
 use crate::output::say;
 use anyhow::{Context, ensure};
+use nodewise_report::plural;
 use std::path::{Component, Path, PathBuf};
 
 /// Writes files of sysfs, named by their paths below `/sys`, into `folder`; on failure nothing is left.
@@ -10,7 +11,7 @@ pub fn capture(folder: &Path, files: &[(String, Vec<u8>)], force: bool) -> anyho
         .iter()
         .map(|(name, bytes)| (Path::new("sys").join(name), bytes.as_slice()));
     let count = write(folder, files, force.then_some("sys"))?;
-    say!("wrote {}, {count} files of /sys", folder.display());
+    say!("wrote {}, {} of /sys", folder.display(), plural(count, "file"));
     Ok(())
 }
 
@@ -30,7 +31,11 @@ pub fn write_brought(
     };
     let files = files.iter().map(|(path, bytes)| (named(path), bytes.as_slice()));
     let count = write(folder, files, None)?;
-    say!("wrote {}, {count} files of the guest", folder.display());
+    say!(
+        "wrote {}, {} of the guest",
+        folder.display(),
+        plural(count, "file")
+    );
     Ok(())
 }
 

@@ -39,7 +39,7 @@ struct Document<'a> {
     pages: u64,
     bytes: u64,
     huge_pages: u64,
-    pairs: Vec<Pair>,
+    pairs: Vec<PairMoved>,
     nodes: &'a BTreeMap<u32, u64>,
     stayed: BTreeMap<&'static str, u64>,
     ended: bool,
@@ -48,62 +48,7 @@ struct Document<'a> {
     plan_seconds: f64,
     move_seconds: f64,
     frozen_seconds: Option<f64>,
-    batches: Vec<Chunk>,
-}
-
-/// Pages that were to go from one node to another.
-#[derive(Serialize)]
-struct Pair {
-    from: u32,
-    to: u32,
-    planned: u64,
-    pages: u64,
-}
-
-impl From<&PairMoved> for Pair {
-    fn from(
-        &PairMoved {
-            from,
-            to,
-            planned,
-            pages,
-        }: &PairMoved,
-    ) -> Self {
-        Self {
-            from,
-            to,
-            planned,
-            pages,
-        }
-    }
-}
-
-/// A chunk that one worker moved; times in nanoseconds since the start.
-#[derive(Serialize)]
-struct Chunk {
-    worker: usize,
-    cpu: u32,
-    from: u32,
-    to: u32,
-    pages: u64,
-    moved: u64,
-    begin_ns: u64,
-    end_ns: u64,
-}
-
-impl From<&Batch> for Chunk {
-    fn from(batch: &Batch) -> Self {
-        Self {
-            worker: batch.worker,
-            cpu: batch.cpu,
-            from: batch.from,
-            to: batch.to,
-            pages: batch.pages,
-            moved: batch.moved,
-            begin_ns: batch.begin_ns,
-            end_ns: batch.end_ns,
-        }
-    }
+    batches: Vec<Batch>,
 }
 
 impl Findings {
@@ -135,7 +80,7 @@ impl Findings {
             pages: moved.pages,
             bytes: moved.bytes(),
             huge_pages: moved.huge,
-            pairs: moved.pairs.iter().map(Pair::from).collect(),
+            pairs: moved.pairs.clone(),
             nodes: &self.nodes,
             stayed: Cause::ALL
                 .into_iter()
@@ -147,7 +92,7 @@ impl Findings {
             plan_seconds: self.planned.as_secs_f64(),
             move_seconds: moved.ns as f64 / 1e9,
             frozen_seconds: self.frozen.map(|f| f.as_secs_f64()),
-            batches: moved.batches.iter().map(Chunk::from).collect(),
+            batches: moved.batches.clone(),
         };
         Ok(serde_json::to_string_pretty(&document)? + "\n")
     }

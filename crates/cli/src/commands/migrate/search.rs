@@ -5,7 +5,7 @@ use super::{Arguments, nodes};
 use crate::exit::Outcome;
 use crate::output::{self, say};
 use anyhow::{Context, bail};
-use nodewise_analysis::figures::{plural, seconds, whole_percent};
+use nodewise_analysis::figures::{noun, plural, seconds, whole_percent};
 use nodewise_enforce::mover::Mover;
 use nodewise_linux::Host;
 use nodewise_linux::signals::{SIGHUP, SIGINT, SIGTERM, Signals};
@@ -199,7 +199,7 @@ fn sides(arguments: &Arguments, host: &Host) -> anyhow::Result<Sides> {
 
 /// The share asked for, and that of all pages where that differs: some cannot move.
 fn on(step: &Step, far: &[u32]) -> String {
-    let noun = if far.len() == 1 { "node" } else { "nodes" };
+    let noun = noun(far.len(), "node");
     let all = match (step.reached - f64::from(step.share) / 100.0).abs() < 0.015 {
         true => String::new(),
         false => format!(" ({} of all that it has)", whole_percent(step.reached)),

@@ -1,6 +1,7 @@
 //! `nodewise record --via faults`: samples a program that is started, or running processes.
 
-use super::{Arguments, Via, cpus, folder, meta, set_openmp, show, summary};
+use super::setup::{cpus, folder, meta, progress_bar, set_openmp, show};
+use super::{Arguments, Via, summary};
 use crate::exit::Outcome;
 use crate::output::say;
 use nodewise_enforce::Holder;
@@ -13,6 +14,7 @@ use std::process::Command;
 use std::time::Duration;
 
 #[derive(clap::Args)]
+#[command(next_help_heading = "Sampling (--pid, --via faults, --via userfaultfd)")]
 pub struct Faults {
     /// Watch running processes and what they start, by the sensor that works here
     #[arg(long = "pid", value_name = "N", num_args = 1.., value_delimiter = ',', conflicts_with_all = ["command", "recover", "threads"])]
@@ -20,13 +22,13 @@ pub struct Faults {
     /// With `--pid`: stop after this time: 10s, 5m [default: when it ends, or at Ctrl-C]
     #[arg(long, value_name = "TIME", requires = "pids", value_parser = crate::arguments::duration)]
     duration: Option<Duration>,
-    /// When sampling: the share of the program's CPU time that observing may take
+    /// The share of the program's CPU time that observing may take
     #[arg(long, value_name = "SHARE", default_value = "2%", value_parser = crate::arguments::share_above_0)]
     observe_budget: f64,
-    /// When sampling: samples below which a page is not judged
+    /// Samples below which a page is not judged
     #[arg(long, value_name = "K", default_value_t = 2)]
     minimum_samples: u32,
-    /// When sampling: set the kernel's NUMA scan period for all processes (root; restored on exit)
+    /// Set the kernel's NUMA scan period for all processes (root; restored on exit)
     #[arg(long, value_name = "TIME", value_parser = crate::arguments::period)]
     scan_period: Option<Duration>,
 }
@@ -50,7 +52,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
         scan: faults.scan_period.map(clock::milliseconds),
         sensor: sensor(arguments)?,
     };
-    let bar = super::progress_bar();
+    let bar = progress_bar();
     let mut untold = options.sensor == Sensor::Userfaultfd;
     let recorded = record(options, |p| {
         // Printed only once sampling is known to work, so that an error remains a single line.

@@ -1,6 +1,7 @@
 //! `record --repeat`: runs the command again, to see whether its threads take the same parts.
 
-use super::{Arguments, meta, progress_bar, show};
+use super::Arguments;
+use super::setup::{cpus, meta, progress_bar, show};
 use indicatif::ProgressBar;
 use nodewise_analysis::Roles;
 use nodewise_observe::{Options, Recorded};
@@ -77,7 +78,7 @@ fn record_beside(
         folder: &beside,
         force: false,
         slicing: arguments.slice,
-        meta: meta(arguments, super::cpus()),
+        meta: meta(arguments, cpus()),
         plain: None,
     };
     let recorded = nodewise_observe::record(

@@ -1,5 +1,6 @@
 //! The JSON of `run`; its keys are documented in `docs/run.md`.
 
+use crate::launch::failure;
 use crate::output;
 use nodewise_enforce::{Achieved, Plan, RuleAchieved};
 use nodewise_files::request::FilePlaced;
@@ -96,12 +97,8 @@ struct Placed<'a> {
 struct Pages<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     object: Option<&'a str>,
-    objects: u64,
-    pages: u64,
-    touched: u64,
-    right: u64,
-    wanted: Vec<u64>,
-    got: Vec<u64>,
+    #[serde(flatten)]
+    placed: RuleAchieved,
 }
 
 impl<'a> Document<'a> {
@@ -122,7 +119,7 @@ impl<'a> Document<'a> {
     /// Writes the summary to a file or to standard output.
     pub fn write(&self, path: &Path) -> anyhow::Result<()> {
         let text = serde_json::to_string_pretty(self)? + "\n";
-        output::replace_file(path, &text).map_err(|e| super::failure(125, format!("{e:#}")))
+        output::replace_file(path, &text).map_err(|e| failure(125, format!("{e:#}")))
     }
 }
 
@@ -203,15 +200,7 @@ impl<'a> Placed<'a> {
 }
 
 impl<'a> Pages<'a> {
-    fn of(object: Option<&'a str>, rule: RuleAchieved) -> Self {
-        Self {
-            object,
-            objects: rule.objects,
-            pages: rule.pages,
-            touched: rule.touched,
-            right: rule.right,
-            wanted: rule.wanted,
-            got: rule.got,
-        }
+    fn of(object: Option<&'a str>, placed: RuleAchieved) -> Self {
+        Self { object, placed }
     }
 }

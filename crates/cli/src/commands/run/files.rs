@@ -3,7 +3,7 @@
 use indicatif::{ProgressBar, ProgressStyle};
 use nodewise_enforce::{FilesOfRule, Plan};
 use nodewise_files::request::FilePlaced;
-use nodewise_report::{bytes, percent};
+use nodewise_report::{bytes, percent, plural};
 
 /// What became of each file that a rule names: its rule, and the placed file or why it was not.
 pub type Placed = Vec<(usize, Result<FilePlaced, String>)>;
@@ -42,7 +42,7 @@ pub fn lines(plan: &Plan, placed: &Placed) -> Vec<String> {
     let (done, failed): (Vec<_>, Vec<_>) = placed.iter().map(|(_, one)| one).partition(|one| one.is_ok());
     let each: Vec<String> = failed.into_iter().chain(done).map(line).collect();
     let left = each.len().saturating_sub(SHOWN);
-    let more = (left > 0).then(|| format!("{left} more files: --json or --summary has them"));
+    let more = (left > 0).then(|| format!("{} (--json, --summary)", plural(left, "more file")));
     let shown = each.into_iter().take(SHOWN);
     without.map(warning).chain(shown).chain(more).collect()
 }

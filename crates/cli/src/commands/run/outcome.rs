@@ -4,7 +4,7 @@ use super::document::{self, Document};
 use super::{listing, warnings};
 use crate::output;
 use nodewise_enforce::{Achieved, Plan, RuleAchieved};
-use nodewise_report::{percent, plural};
+use nodewise_report::{percent, plural, seconds};
 use std::io::Write;
 
 /// Prints the plan of a dry run on standard output.
@@ -115,7 +115,7 @@ fn followed_line(followed: &super::Followed) -> Option<String> {
     let cost = found.cost.as_secs_f64() / found.cpu.as_secs_f64().max(0.01);
     let found_after = found
         .found_after
-        .map(|t| format!(", after {:.2} s", t.as_secs_f64()));
+        .map(|t| format!(", after {}", seconds(t.as_secs_f64())));
     Some(format!(
         "the memory that threads write: each mostly that of one node for {}{}; sent there {} ({}, {} of the CPU time)",
         plural(found.known, "thread"),
@@ -188,8 +188,8 @@ fn trouble(achieved: &Achieved) -> Vec<String> {
     if achieved.refused > 0 {
         let why = achieved.refusal.as_deref().unwrap_or("no reason");
         lines.push(format!(
-            "{} placement calls were refused by the kernel: {why}",
-            achieved.refused
+            "the kernel refused {}: {why}",
+            plural(achieved.refused as usize, "placement call")
         ));
     }
     if achieved.coarsened > 0 {

@@ -14,7 +14,8 @@ pub fn instrumented(plan: &Plan) -> Option<String> {
     })
 }
 
-/// States how many of the rules for its code and variables were found in the program, and how many of these by function names and call order alone.
+/// States how many of the rules for its code and variables were found in the program, and how many of these by function
+/// names and call order alone.
 pub fn matched_rules_summary(plan: &Plan) -> Option<String> {
     let how = match plan.by_order() {
         0 => String::new(),

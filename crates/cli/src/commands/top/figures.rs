@@ -1,7 +1,6 @@
 //! The figures of a profile that one screen shows.
 
 use nodewise_advise::Verdict;
-use nodewise_analysis::{HomeCounts, NodeCounts};
 use nodewise_pipeline::Analysed;
 use nodewise_report::{Moves, Report, plural};
 
@@ -81,8 +80,8 @@ impl Figures {
                 Some(moves) if moved.is_some() => moves.local_range,
                 _ => report.policies.first().and_then(|p| p.local_range),
             },
-            accesses: accesses(analysed),
-            pages: pages(analysed),
+            accesses: analysed.accesses_by_node(),
+            pages: analysed.pages_by_node(),
             threads: threads(report),
             objects: report.objects.iter().map(object).collect(),
             moves: report.moves.as_ref().filter(|m| m.pages > 0).map(rate),
@@ -98,24 +97,6 @@ fn verdict(verdict: &Verdict) -> String {
     let next = verdict.next.as_ref().or(verdict.then.as_ref());
     let next = next.map(|next| format!(" Next: {next}"));
     format!("{}{}", verdict.sentence, next.unwrap_or_default())
-}
-
-fn accesses(analysed: &Analysed) -> Matrix {
-    let (selected, homes) = (&analysed.selected, &analysed.mappings[0].nodes);
-    let nodes = selected.machine.node_count();
-    HomeCounts::of(&selected.histogram, &selected.affinity, &[homes], nodes, |_| true)[0].of_chosen()
-}
-
-fn pages(analysed: &Analysed) -> Matrix {
-    let selected = &analysed.selected;
-    let nodes = selected.machine.node_count();
-    let mut pages = vec![vec![0; nodes]; nodes];
-    let mut counts = NodeCounts::new(nodes);
-    for (page, home) in selected.histogram.iter().zip(&analysed.mappings[0].nodes) {
-        let most = counts.load(page.entries, &selected.affinity).dominant().0;
-        pages[most.index()][home.index()] += 1;
-    }
-    pages
 }
 
 fn threads(report: &Report) -> Vec<usize> {

@@ -7,8 +7,8 @@ use std::fmt::Write;
 /// The table of measurements, the accuracy of the prediction, and the conclusion.
 pub fn text(findings: &Findings) -> String {
     let mut out = format!(
-        "{} rounds on {} ({}), decided from {}\n\n",
-        findings.rounds,
+        "{} on {} ({}), decided from {}\n\n",
+        plural(findings.rounds, "round"),
         findings.machine,
         plural(findings.nodes, "node"),
         findings.profile

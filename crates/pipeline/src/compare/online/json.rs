@@ -1,7 +1,7 @@
 //! JSON output of `simulate --move-threads`; its keys are documented in `docs/model.md` and stable.
 
 use super::{Online, ProgramDescription};
-use nodewise_simulation::online::{Outcome, ProgramOutcome};
+use nodewise_simulation::online::{ProgramOutcome, RunOutcome};
 use nodewise_simulation::{Places, Spread};
 use serde::Serialize;
 
@@ -93,7 +93,7 @@ impl<'a> OnMachine<'a> {
             pages: ExtremesJson::new(&done.pages, &done.from, at),
             moved: ExtremesJson::new(&done.threads, &done.from, at),
         };
-        let runs = |outcomes: &[Outcome]| outcomes.iter().zip(&done.from).map(RunJson::new).collect();
+        let runs = |outcomes: &[RunOutcome]| outcomes.iter().zip(&done.from).map(RunJson::new).collect();
         Self {
             machine: &done.machine.name,
             title: &done.machine.title,
@@ -113,7 +113,7 @@ impl<'a> OnMachine<'a> {
 }
 
 impl ExtremesJson {
-    fn new(outcomes: &[Outcome], places: &[Places], program: usize) -> Self {
+    fn new(outcomes: &[RunOutcome], places: &[Places], program: usize) -> Self {
         let (seconds, latency_ns) = (
             Online::seconds(outcomes, program),
             Online::latency_ns(outcomes, program),
@@ -135,7 +135,7 @@ impl ExtremesJson {
 }
 
 impl RunJson {
-    fn new((outcome, start): (&Outcome, &Places)) -> Self {
+    fn new((outcome, start): (&RunOutcome, &Places)) -> Self {
         let of = |p: &ProgramOutcome| ProgramRunJson {
             seconds: p.seconds,
             latency_ns: p.latency_ns,

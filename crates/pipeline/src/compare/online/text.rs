@@ -6,7 +6,7 @@ use crate::compare::table::{Row, significant};
 use nodewise_machine::NodeId;
 use nodewise_report::{and_more, percent, plural, table};
 use nodewise_simulation::Spread;
-use nodewise_simulation::online::Outcome;
+use nodewise_simulation::online::RunOutcome;
 
 /// Largest number of final placements that are shown.
 const MAX_ENDS_SHOWN: usize = 5;
@@ -55,7 +55,7 @@ pub fn write(done: &Online) -> String {
            Estimates: threads are moved by the decision code of `balance --move-threads`, in simulated time.\n"
 }
 
-fn row(name: &str, outcomes: &[Outcome], at: usize, mean: f64) -> Row {
+fn row(name: &str, outcomes: &[RunOutcome], at: usize, mean: f64) -> Row {
     let spread = Spread::of(&Online::seconds(outcomes, at));
     let average = |f: &dyn Fn(&nodewise_simulation::online::ProgramOutcome) -> f64| {
         outcomes.iter().map(|o| f(&o.programs[at])).sum::<f64>() / outcomes.len() as f64

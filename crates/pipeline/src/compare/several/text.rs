@@ -128,9 +128,11 @@ fn only_pages_move(done: &Together, dynamic: &Dynamic) -> String {
 
 fn notes(done: &Together) -> String {
     let after_end = match done.after_end {
-        AfterEnd::Leave => "who has ended leaves the links to the others (--restart: begins again)",
+        AfterEnd::Leave => {
+            "a program that has ended leaves the links to the others (--restart: it begins again)"
+        }
         AfterEnd::Repeat => {
-            "who has ended begins again until all have ended once; seconds are of the first run"
+            "a program that has ended begins again until all have ended once; seconds are of the first run"
         }
     };
     let coarse = match done.slices_together {

@@ -5,7 +5,7 @@ use crate::output::Screen;
 use nodewise_machine::inference::{BottleneckKind, Estimate, Survey};
 use nodewise_machine::{Flow, NodeId, format_list};
 use nodewise_observe::hardware::Matrix;
-use nodewise_report::{and_more, bytes, table, whole_percent};
+use nodewise_report::{and_more, bytes, gigabytes, seconds, table, whole_percent};
 use std::fmt::Write;
 
 /// Largest number of bottlenecks shown; JSON has all.
@@ -15,11 +15,11 @@ impl MeasuredMachine {
     pub(super) fn text(&self, screen: Screen) -> String {
         let measured = &self.measured;
         let mut out = format!(
-            "{}: measured on {} with Linux {} in {:.1} s; medians, ± half of their 95 % interval\n",
+            "{}: measured on {} with Linux {} in {}; medians, ± half of their 95 % interval\n",
             screen.paint(1, &self.machine.name),
             self.date,
             self.kernel,
-            measured.took.as_secs_f64()
+            seconds(measured.took.as_secs_f64())
         );
         let most = measured.memory.iter().max().copied().unwrap_or(0);
         let _ = writeln!(
@@ -70,11 +70,7 @@ impl MeasuredMachine {
                 .iter()
                 .map(|f| arrow(survey.flows()[*f]))
                 .collect();
-            let line = format!(
-                "  {:>6.1} GB/s  {}:",
-                bottleneck.capacity / 1000.0,
-                kind_text(kind)
-            );
+            let line = format!("  {:>9}  {}:", gigabytes(bottleneck.capacity), kind_text(kind));
             let _ = writeln!(out, "{line} {}", flows.join(", "));
         }
         if shared.len() > MAX_BOTTLENECKS_SHOWN {
