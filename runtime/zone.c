@@ -60,14 +60,14 @@ nw_block *nw_zone_block(const void *address, int create) {
     return table == NULL ? NULL : &table[(offset & ((1ull << LEAF_SHIFT) - 1)) / NW_BLOCK];
 }
 
-/* ---- Places, in buckets of BUCKET_PLACES each. A bucket belongs to a call chain and a thread's lane. Only that thread takes
- * places from it; any thread can give them back. ---- */
+/* ---- Places, in buckets of BUCKET_PLACES each. A bucket belongs to a call chain and a thread's lane. Only that thread
+ * takes places from it; any thread can give them back. ---- */
 
 #define BUCKET_PLACES 16u
 #define BUCKETS 1024u /* of an area */
 #define AREAS 16u /* allocated when needed: most programs allocate from few call chains */
 #define BUCKET_BYTES 512u
-#define MOST_SHELVES 128u /* of one call chain and thread */
+#define MOST_BUCKETS 128u /* of one call chain and thread */
 #define PROBES 32u
 #define FULL UINT32_MAX
 
@@ -165,7 +165,7 @@ static nw_place *take_from(bucket *from, uint64_t key) {
 
 nw_place *nw_place_take(const uintptr_t *chain, uint32_t depth) {
     uint64_t first = key_of(chain, depth);
-    for (uint32_t i = 0; i < MOST_SHELVES; i++) {
+    for (uint32_t i = 0; i < MOST_BUCKETS; i++) {
         uint64_t key = mix(first, i) | 1;
         bucket *from = find_bucket(key);
         nw_place *place = from == NULL ? NULL : take_from(from, key);

@@ -9,8 +9,8 @@ use std::time::Duration;
 
 /// A server of no profile, at any free port of this host; what its address says after the port.
 static SERVER: LazyLock<(String, String)> = LazyLock::new(|| {
-    let shelf = DocumentStore::new(Arc::new(SessionDocuments::new(Vec::new(), false, 1, None)));
-    let server = Server::bind("127.0.0.1:0".parse().unwrap(), shelf).unwrap();
+    let store = DocumentStore::new(Arc::new(SessionDocuments::new(Vec::new(), false, 1, None)));
+    let server = Server::bind("127.0.0.1:0".parse().unwrap(), store).unwrap();
     let url = server.url();
     std::thread::spawn(move || server.run());
     let (address, token) = url.strip_prefix("http://").unwrap().split_once('/').unwrap();

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Modules of a crate that use each other in a circle: a line for each circle. What only tests use is left out. A module that calls
-into its own submodule by name (`child::f()`) makes a circle only if the submodule uses functions or constants of it: types of its
-parent it may use."""
+into its own submodule by name (`child::f()`) makes a circle only if something below uses functions or constants of it: types of
+its ancestors it may use."""
 
 import pathlib
 import re
@@ -71,11 +71,12 @@ class Crate:
             named += [tuple(p.split("::")) for p in INLINE.findall(text)]
             found = [path for path in (self.absolute(module, path) for path in named) if path is not None]
             graph[module] = {self.home(path) for path in found} - {module, None}
-            parent = module[:-1]
-            if module and re.search(rf"(?<!:)\b{module[-1]}::", self.modules[parent]) and any(
-                path and self.home(path) == parent and not re.match(r"[A-Z]\w*[a-z]", path[-1]) for path in found
-            ):
-                graph[parent].add(module)
+            for depth, child in enumerate(module):
+                ancestor = module[:depth]
+                if re.search(rf"(?<!:)\b{child}::", self.modules.get(ancestor, "")) and any(
+                    path and self.home(path) == ancestor and not re.match(r"[A-Z]\w*[a-z]", path[-1]) for path in found
+                ):
+                    graph[ancestor].add(module)
         return graph
 
 

@@ -296,6 +296,30 @@ mod tests {
         }
     }
 
+    #[test]
+    fn a_heading_of_some_options_is_not_that_of_those_after_them() {
+        let command = crate::Arguments::command();
+        let heading = |name: &str, option: &str| {
+            let command = command.get_subcommands().find(|c| c.get_name() == name).unwrap();
+            let mut options = command.get_arguments();
+            let found = options.find(|a| a.get_id() == option).unwrap();
+            found.get_help_heading().map(str::to_owned)
+        };
+        for (name, option) in [
+            ("report", "json"),
+            ("serve", "port"),
+            ("record", "command"),
+            ("simulate", "policy"),
+        ] {
+            assert_eq!(heading(name, option), None, "{name} --{option}");
+        }
+        assert!(
+            heading("record", "observe_budget")
+                .unwrap()
+                .starts_with("Sampling")
+        );
+    }
+
     /// The sources of all crates but the tests, this file apart; the documentation; the benchmarks.
     fn sources() -> Vec<(PathBuf, String)> {
         const FOLDERS: [&str; 5] = ["crates", "docs", "bench", "web/src", "lib"];

@@ -17,7 +17,7 @@ mod properties;
 pub use counted::{Process, Thread, applications, dealt};
 pub use scheduler::Scheduler;
 
-use nodewise_analysis::figures::{bytes, seconds};
+use nodewise_analysis::figures::bytes;
 use nodewise_machine::NodeId;
 use nodewise_placement::asym::{Cluster, Counts, Options};
 
@@ -136,10 +136,10 @@ pub struct Decision {
 
 impl std::fmt::Display for Refused {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let s = |ns: f64| seconds(ns / 1e9);
+        let s = |ns: f64| ns / 1e9;
         write!(
             f,
-            "application {} stays: moving {} takes about {}; with {} already spent that is over the {} \
+            "application {} stays: moving {} takes about {:.3} s; with {:.3} s already spent that is over the {:.3} s \
              allowed so far",
             self.application,
             bytes(self.bytes),

@@ -224,7 +224,6 @@ impl Actuator for Linux {
         for moves in moves.chunk_by(|a, b| a.page.process() == b.page.process()) {
             let process = moves[0].page.process();
             let pid = self.processes.get(&process).copied();
-            let pid = pid.filter(|pid| *pid > 0); // 0 would mean this process
             results.extend(pid.map_or_else(
                 || vec![PageResult::Gone; moves.len()],
                 |pid| self.move_group(&Group { process, pid, moves }),

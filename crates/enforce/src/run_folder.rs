@@ -63,17 +63,17 @@ impl RunFolder {
     }
 
     fn below(parent: &Path, plan: &Plan) -> io::Result<Self> {
-        let folder = Self {
-            folder: TemporaryFolder::below(parent, "run")?,
-            objects: plan.objects.clone(),
-        };
+        let folder = TemporaryFolder::below(parent, "run")?;
         if let Some(table) = &plan.table {
             let file = folder.path().join("table");
             std::fs::write(&file, table.to_bytes())?;
             for_other_users(&file, 0o644)?;
         }
         for_other_users(folder.path(), DROP_BOX)?;
-        Ok(folder)
+        Ok(Self {
+            folder,
+            objects: plan.objects.clone(),
+        })
     }
 
     /// Its path, valid until this is dropped.

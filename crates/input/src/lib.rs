@@ -15,4 +15,4 @@ mod quote;
 
 pub use file::{MAX_TEXT_BYTES, bytes, open, text};
 pub use names::resolve;
-pub use quote::{one_line, quoted, reorders, shell_line, shell_word};
+pub use quote::{escaped, one_line, quoted, reorders, shell_line, shell_word};

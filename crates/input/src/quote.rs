@@ -21,6 +21,12 @@ pub fn one_line(text: &str) -> String {
     shown(text, MAX_MESSAGE_LENGTH)
 }
 
+/// Text of any length that is safe to print, escaped as by [`one_line`].
+#[must_use]
+pub fn escaped(text: &str) -> String {
+    shown(text, usize::MAX)
+}
+
 /// A command line to copy, with words quoted where a shell needs it.
 #[must_use]
 pub fn shell_line(command: &[impl AsRef<OsStr>]) -> String {

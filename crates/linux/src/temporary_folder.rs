@@ -14,7 +14,7 @@ const UNLOCKED_GRACE: Duration = Duration::from_secs(60);
 #[derive(Debug)]
 pub struct TemporaryFolder {
     path: PathBuf,
-    _lock: File,
+    lock: File,
 }
 
 impl TemporaryFolder {
@@ -42,10 +42,14 @@ impl TemporaryFolder {
         let exists = |path: &PathBuf| path.symlink_metadata().is_ok();
         let path = (0..).map(name).find(|path| !exists(path)).unwrap_or_default();
         DirBuilder::new().mode(0o700).create(&path)?;
-        let lock = lock::open_folder(&path)?;
-        match lock::try_exclusive(&lock)? {
-            true => Ok(Self { path, _lock: lock }),
-            false => Err(ErrorKind::WouldBlock.into()),
+        let folder = Self {
+            lock: lock::open_folder(&path).inspect_err(|_| drop(std::fs::remove_dir(&path)))?,
+            path,
+        };
+        // A file system without locks cannot tell an abandoned folder: none is removed there.
+        match lock::try_exclusive(&folder.lock) {
+            Ok(false) => Err(ErrorKind::WouldBlock.into()),
+            _ => Ok(folder),
         }
     }
 
@@ -118,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_created_is_said_with_the_remedy() {
+    fn a_folder_that_cannot_be_written_is_an_error() {
         let error = TemporaryFolder::below(Path::new("/proc/none"), "kind").unwrap_err();
         assert_eq!(error.kind(), ErrorKind::NotFound);
     }

@@ -19,6 +19,7 @@ mod set_aside;
 mod tests;
 mod thread_ends;
 
+pub use set_aside::{HUGE, SMALL};
 pub use thread_ends::robust_lists;
 
 use crate::{Host, cleanup_process};
@@ -27,10 +28,6 @@ use std::io::{self, Read, Write};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::FileExt;
 
-/// Size of a huge page in bytes.
-pub const HUGE: u64 = 2 << 20;
-/// Size of a small page in bytes.
-pub const SMALL: u64 = 4 << 10;
 /// The largest number of threads that are examined when one is chosen to be interrupted.
 const MAX_EXAMINED: usize = 64;
 /// How many threads are tried, as the chosen one may end first.

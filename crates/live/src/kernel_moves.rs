@@ -1,32 +1,46 @@
 //! Moves that the kernel counts without saying of which pages: how many pages found elsewhere may have been moved by it.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 
-/// For each process the kernel's count up to which moves are accounted for: by pages that were found, or by age.
+/// Intervals after which a move of the kernel explains no page any more: a page is found only when it is sampled next,
+/// or when a policy that ranks pages looks at all of them.
+const LIFE: usize = 8;
+
+/// What the kernel's count of moved pages can still explain, by process.
 #[derive(Debug, Default)]
-pub struct KernelMoves(HashMap<u32, u64>);
+pub struct KernelMoves(HashMap<u32, Account>);
+
+#[derive(Debug, Default)]
+struct Account {
+    /// The count up to which moves are accounted for: by pages that were found, or by age.
+    explained: u64,
+    /// The count at the beginning of the last intervals.
+    counts: VecDeque<u64>,
+}
 
 impl KernelMoves {
-    /// Begins an interval: what the kernel moved before, `total` pages of the process, explains no page that is found
-    /// from now on.
-    pub fn begin_interval(&mut self, pid: u32, total: u64) {
-        self.0.insert(pid, total);
+    /// Begins an interval in which the kernel has moved `count` pages of the process so far.
+    pub fn begin_interval(&mut self, pid: u32, count: u64) {
+        let account = self.0.entry(pid).or_default();
+        account.counts.push_back(count);
+        if account.counts.len() > LIFE
+            && let Some(old) = account.counts.pop_front()
+        {
+            account.explained = account.explained.max(old);
+        }
     }
 
     pub fn forget(&mut self, pid: u32) {
         self.0.remove(&pid);
     }
 
-    /// Number of pages whose moves are not accounted for, if the kernel has moved `total` of the process.
-    pub fn unexplained(&self, pid: u32, total: u64) -> u64 {
-        total.saturating_sub(self.0.get(&pid).copied().unwrap_or(0))
-    }
-
-    /// Accounts for pages that were found on another node. Whether the kernel may have moved them: a stranger, or other
-    /// code of the program, moved what exceeds its count. A huge page may have been moved in part, so one page suffices.
-    pub fn explain(&mut self, pid: u32, total: u64, pages: u64) -> bool {
-        let left = self.unexplained(pid, total);
-        *self.0.entry(pid).or_insert(0) += pages.min(left);
+    /// Whether the kernel may have moved `pages` that were found on another node, after `count` moves of pages of the
+    /// process; accounts for them. What exceeds its count, somebody else moved. A huge page may have been moved in part,
+    /// so one page suffices.
+    pub fn explain(&mut self, pid: u32, count: u64, pages: u64) -> bool {
+        let account = self.0.entry(pid).or_default();
+        let left = count.saturating_sub(account.explained);
+        account.explained += pages.min(left);
         left > 0
     }
 }
@@ -38,19 +52,20 @@ mod tests {
     #[test]
     fn the_kernel_moved_no_more_pages_than_it_counts() {
         let mut moves = KernelMoves::default();
-        moves.begin_interval(7, 20);
-        let explained = [(); 4].map(|()| moves.explain(7, 22, 1));
+        let explained = [(); 4].map(|()| moves.explain(7, 2, 1));
         assert_eq!(explained, [true, true, false, false]);
-        assert!(moves.explain(7, 23, 1), "one more since");
+        assert!(moves.explain(7, 3, 1), "one more since");
         assert!(!moves.explain(8, 0, 1), "another process");
     }
 
     #[test]
-    fn moves_of_an_earlier_interval_explain_nothing() {
+    fn moves_explain_what_is_found_some_intervals_later_and_not_for_ever() {
         let mut moves = KernelMoves::default();
-        moves.begin_interval(7, 20);
-        moves.begin_interval(7, 25);
-        assert!(!moves.explain(7, 25, 1));
+        (0..LIFE).for_each(|_| moves.begin_interval(7, 5));
+        assert!(moves.explain(7, 5, 1));
+        moves.begin_interval(7, 5);
+        assert!(!moves.explain(7, 5, 1), "too old");
+        assert!(moves.explain(7, 6, 1));
     }
 
     #[test]

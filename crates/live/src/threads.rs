@@ -95,8 +95,8 @@ pub struct StepResult {
 impl ThreadScheduler {
     /// A scheduler, if one is asked for and threads have a choice of nodes. `of_command`: a program is started next, by this
     /// thread. Threads that run already are bound where they belong ([`homes::belonging`]): attaching takes a burst of CPU
-    /// time, for which the kernel may push threads to other nodes. They are released after [`INITIAL_BINDING`], unless a decision has bound them by
-    /// then.
+    /// time, for which the kernel may push threads to other nodes. They are released after [`INITIAL_BINDING`], unless a
+    /// decision has bound them by then.
     pub fn new(
         options: &Options,
         topology: &Topology,

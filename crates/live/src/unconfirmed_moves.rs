@@ -66,9 +66,9 @@ impl UnconfirmedMoves {
         self.moves.retain(|page, _| !pages.contains(page));
     }
 
-    /// Takes our move of a page that was found on another node, if it was ours. `kernel_moved`: pages of its process that the kernel has
-    /// moved so far, if known. It was our move if the page is at its target and the kernel has moved none of the
-    /// process since.
+    /// Takes our move of a page that was found on another node, if it was ours: the page is at its target, and the kernel
+    /// has moved none of its process since. `kernel_moved`: pages of the process that the kernel has moved so far, if
+    /// known.
     pub fn take_ours(&mut self, found: &MovedPages, kernel_moved: Option<u64>) -> Option<Move> {
         let attempt = self.moves.remove(&found.page)?;
         let ours = (attempt.made.from, attempt.made.to) == (found.from, found.to);

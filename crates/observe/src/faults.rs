@@ -535,6 +535,12 @@ impl Watch {
         self.following.moved_of(pid)
     }
 
+    /// Whether the kernel reports each of its moves, so that [`Watch::moved`] is up to date.
+    #[must_use]
+    pub fn reports_moves(&self) -> bool {
+        self.following.kernel_tells_moves()
+    }
+
     /// As [`Watch::moved`], but up to date: where the kernel does not report each move, its counters are read now.
     /// `None` if it does not count moves.
     pub fn count_moved(&mut self, pid: u32) -> Option<u64> {

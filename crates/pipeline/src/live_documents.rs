@@ -158,5 +158,5 @@ fn documents(shown: &[Shown], live: bool, generation: u64, ended: Option<&str>) 
 }
 
 fn in_one_line(error: &anyhow::Error) -> String {
-    format!("{error:#}").replace('\n', " ")
+    nodewise_input::one_line(&format!("{error:#}"))
 }

@@ -143,10 +143,10 @@ impl Selection {
         }
         if calibration.plain_is_slower {
             bail!(
-                "--plain-cpu {:.3}s: the recorded run itself took {} of CPU time without waiting; a plain run of the \
+                "--plain-cpu {:.3}s: the recorded run itself took {:.3} s of CPU time without waiting; a plain run of the \
                  same work takes no longer (OMP_WAIT_POLICY=passive leaves out waiting)",
                 plain.as_secs_f64(),
-                seconds(calibration.busy_ns * 1e-9)
+                calibration.busy_ns * 1e-9
             );
         }
         Ok(())

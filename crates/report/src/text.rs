@@ -9,7 +9,7 @@ use crate::{FewLines, Object, Policy, Report, Sampling, bytes, count, percent, r
 pub use coverage::coverage;
 use nodewise_advise::{FEW_LINES, VerdictKind};
 use nodewise_analysis::figures::{amount, and_more, between, grouped, pages, plural};
-use nodewise_input::one_line;
+use nodewise_input::escaped;
 use std::fmt::Write;
 
 /// Properties of the terminal that the text is for.
@@ -96,7 +96,7 @@ impl Writer {
         let p = &report.program;
         let facts = format!(
             "{}: {} ({}) on {} ({}), {} pages",
-            one_line(&p.title()),
+            escaped(&p.title()),
             plural(p.threads, "thread"),
             report.affinity.name,
             report.machine.name,
@@ -105,7 +105,7 @@ impl Writer {
         );
         self.wrapped(out, "", &facts, |l| self.dim(l));
         if let Some(reason) = &p.truncated {
-            self.wrapped(out, "", &format!("cut short: {}", one_line(reason)), |l| {
+            self.wrapped(out, "", &format!("cut short: {}", escaped(reason)), |l| {
                 self.paint("33", l)
             });
         }
@@ -117,7 +117,7 @@ impl Writer {
             VerdictKind::LeaveAlone | VerdictKind::NotMemoryBound => "1;32",
             VerdictKind::Undecided | VerdictKind::Unknown => "1",
         };
-        self.wrapped(out, "", &one_line(&report.verdict.sentence), |l| {
+        self.wrapped(out, "", &escaped(&report.verdict.sentence), |l| {
             self.paint(code, l)
         });
         if let Some(next) = &report.verdict.next {
@@ -126,7 +126,7 @@ impl Writer {
                 .chain(std::iter::repeat("        "))
                 .zip(steps(next))
             {
-                let _ = writeln!(out, "{lead}{}", self.bold(&one_line(part)));
+                let _ = writeln!(out, "{lead}{}", self.bold(&escaped(part)));
             }
         }
         if let Some(then) = &report.verdict.then {
@@ -135,7 +135,7 @@ impl Writer {
             } else {
                 "  next: "
             };
-            self.wrapped(out, lead, &one_line(then), str::to_owned);
+            self.wrapped(out, lead, &escaped(then), str::to_owned);
         }
         out.push('\n');
     }
@@ -153,7 +153,7 @@ impl Writer {
             let reads = |r| format!(", {} of them reads", percent(r));
             let text = format!(
                 "{}: {}{}, {} of all {}{}; {}, {}",
-                one_line(&object.name),
+                escaped(&object.name),
                 bytes(object.pages * report.page_size),
                 allocated(object),
                 share(object.accesses),
@@ -189,7 +189,7 @@ impl Writer {
         let place = |f: &&FewLines| {
             let pages = plural(f.pages, "page");
             match &f.object {
-                Some(name) => format!("{pages} of `{}`", one_line(name)),
+                Some(name) => format!("{pages} of `{}`", escaped(name)),
                 None => format!("{pages} of no object"),
             }
         };
@@ -227,7 +227,7 @@ impl Writer {
             None => text,
         };
         for copied in report.copies.iter().filter_map(|p| p.copies.as_ref()) {
-            self.wrapped(&mut out, "", &one_line(&copied.sentence), str::to_owned);
+            self.wrapped(&mut out, "", &escaped(&copied.sentence), str::to_owned);
             out.push('\n');
         }
         out
@@ -248,14 +248,14 @@ impl Writer {
         }
         let mut code = shown.iter().find_map(|o| o.snippet.as_ref());
         for object in &shown {
-            self.wrapped(out, "", &one_line(&object.blame), str::to_owned);
+            self.wrapped(out, "", &escaped(&object.blame), str::to_owned);
             // If the verdict is to change nothing, advice of "Leave it alone." for each object would only repeat it.
             if report.verdict.outcome.is_to_act() || object.is_mismatched() || object.sampled.is_some() {
-                self.wrapped(out, "  → ", &one_line(&object.advice), str::to_owned);
+                self.wrapped(out, "  → ", &escaped(&object.advice), str::to_owned);
             }
             if let Some(snippet) = code.take_if(|_| object.snippet.is_some()) {
                 for line in snippet.lines() {
-                    let line = format!("      {}", self.dim(&one_line(line)));
+                    let line = format!("      {}", self.dim(&escaped(line)));
                     let _ = writeln!(out, "{}", line.trim_end());
                 }
             }
@@ -283,8 +283,8 @@ impl Writer {
         for dynamic in roles.loops.iter().take(MAX_OBJECTS_DIAGNOSED) {
             let text = format!(
                 "`{}` {} ({} of the traffic) deals its work {}.",
-                one_line(&dynamic.function),
-                one_line(&dynamic.site),
+                escaped(&dynamic.function),
+                escaped(&dynamic.site),
                 percent(dynamic.share),
                 match dynamic.schedule {
                     "tasks" => "as tasks".to_owned(),

@@ -4,7 +4,7 @@
 
 use crate::arguments::{cost, duration, positive, share};
 use crate::exit::Outcome;
-use crate::limits::Limits;
+use crate::limits::{Limits, MOVING};
 use crate::output;
 use crate::selection::{self, print_notes};
 use anyhow::bail;
@@ -48,7 +48,7 @@ pub struct Arguments {
     #[arg(long, value_name = "N,…", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..))]
     cpus: Vec<u32>,
     /// Where pages are before any moves, and the baseline of speed-ups: a page policy
-    #[arg(long, value_name = "P", default_value = FIRST_TOUCH, help_heading = "Moving pages between slices (balance:P, replay)")]
+    #[arg(long, value_name = "P", default_value = FIRST_TOUCH, help_heading = MOVING)]
     start: String,
     #[command(flatten)]
     limits: Limits,
@@ -73,7 +73,7 @@ pub struct Arguments {
     #[arg(long, value_name = "WHAT", default_value = "lines", value_parser = traffic, help_heading = "Model")]
     traffic: Traffic,
     /// What balance policies count: all `accesses`, or `lines`, as a monitor behind caches would
-    #[arg(long, value_name = "WHAT", default_value = "accesses", value_parser = traffic, help_heading = "Moving pages between slices (balance:P, replay)")]
+    #[arg(long, value_name = "WHAT", default_value = "accesses", value_parser = traffic, help_heading = MOVING)]
     counted: Traffic,
     /// Vary each parameter of a balance policy, and each of the limits above, separately, and show the effect; or of
     /// `hot:NODES` and `hot-objects:NODES` the size: how much fast memory the program needs
@@ -81,11 +81,11 @@ pub struct Arguments {
         long,
         value_name = "P",
         conflicts_with = "policy",
-        help_heading = "Moving pages between slices (balance:P, replay)"
+        help_heading = MOVING
     )]
     sweep: Option<String>,
     /// With --sweep hot:NODES: the loss of time that may be borne; what may lie elsewhere then is said [default: 5 %]
-    #[arg(long, value_name = "SHARE", value_parser = share, allow_hyphen_values = true, help_heading = "Moving pages between slices (balance:P, replay)")]
+    #[arg(long, value_name = "SHARE", value_parser = share, allow_hyphen_values = true, help_heading = MOVING)]
     may_lose: Option<f64>,
     /// Draw each page's home node over time (one balance policy or `replay`), or the sweep
     #[arg(long, value_name = "FILE", help_heading = "Output")]
@@ -103,20 +103,19 @@ pub struct Arguments {
 
 /// Runs in which the live loop's scheduler moves threads.
 #[derive(clap::Args, Clone, Debug)]
-#[command(next_help_heading = "Moving threads")]
 struct Online {
     /// Move threads and pages while the programs run, by the decision code of `balance --move-threads`, from random nodes;
     /// compared with all static placements and with moving pages only
-    #[arg(long, conflicts_with_all = ["sweep", "svg", "restart"])]
+    #[arg(long, conflicts_with_all = ["sweep", "svg", "restart"], help_heading = "Moving threads")]
     move_threads: bool,
     /// With --move-threads: runs from random nodes
-    #[arg(long, value_name = "N", default_value_t = 20, requires = "move_threads", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "N", default_value_t = 20, requires = "move_threads", value_parser = clap::value_parser!(u64).range(1..), help_heading = "Moving threads")]
     random_starts: u64,
     /// With --move-threads: repeat the program until a run takes this long on the mean static placement
-    #[arg(long, value_name = "TIME", default_value = "15s", requires = "move_threads", value_parser = duration)]
+    #[arg(long, value_name = "TIME", default_value = "15s", requires = "move_threads", value_parser = duration, help_heading = "Moving threads")]
     at_least: Duration,
     /// With --move-threads: lines a microsecond that must come from memory for pages to be moved (Carrefour: 50)
-    #[arg(long, value_name = "R", default_value_t = 50.0, requires = "move_threads", value_parser = cost)]
+    #[arg(long, value_name = "R", default_value_t = 50.0, requires = "move_threads", value_parser = cost, help_heading = "Moving threads")]
     dynamic_rate: f64,
 }
 

@@ -3,7 +3,7 @@
 use nodewise_linux::Host;
 use nodewise_linux::process::Status;
 use nodewise_machine::Machine;
-use nodewise_report::{bytes, seconds, whole_percent};
+use nodewise_report::{bytes, plural, seconds, whole_percent};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -124,10 +124,10 @@ fn without_cpus(process: &Figures<'_>, machine: &Machine) -> Option<Reason> {
 fn moving(process: &Figures<'_>) -> Option<Reason> {
     let watched = process.watched?.as_secs_f64();
     let text = format!(
-        "{} of {} threads changed node while watched, {} times in {}",
+        "{} of {} changed node while watched: {} in {}",
         process.moved_threads,
-        process.threads,
-        process.moves,
+        plural(process.threads, "thread"),
+        plural(process.moves as usize, "move"),
         seconds(watched)
     );
     let remedy = "bind threads: OMP_PROC_BIND=close OMP_PLACES=cores, `taskset`, or `nodewise run -- CMD`";

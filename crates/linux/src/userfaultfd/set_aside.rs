@@ -8,7 +8,10 @@
 //! missing. If pages are missing at several candidates, nothing distinguishes them; a process in which that happens is
 //! not sampled again.
 
-use super::SMALL;
+/// Size of a huge page in bytes.
+pub const HUGE: u64 = 2 << 20;
+/// Size of a small page in bytes.
+pub const SMALL: u64 = 4 << 10;
 
 /// Length of the bit set that has a bit for each small page of a huge page.
 const WORDS: usize = 8;

@@ -126,15 +126,16 @@ impl Session {
 
     /// Handles pages found on another node: moved by us, the kernel or others.
     pub(super) fn found_elsewhere(&mut self, pid: u32, found: &[MovedPages]) {
-        let size = 1u64 << self.status.page_shift;
         let mut kernel_moved = None;
-        let unexplained = self.kernel_moves.unexplained(pid, self.watch.moved(pid));
-        if found.len() as u64 * size > unexplained
-            || found.iter().any(|moved| self.unconfirmed.contains(moved.page))
-        {
+        if found.iter().any(|moved| self.unconfirmed.contains(moved.page)) {
             kernel_moved = self.watch.count_moved(pid);
         }
-        let total = self.watch.moved(pid);
+        let count = self.watch.moved(pid);
+        // A count that is read now and then lags behind what is found: it only tells whether the kernel moves pages.
+        let size = match self.watch.reports_moves() {
+            true => 1u64 << self.status.page_shift,
+            false => 0,
+        };
         for moved in found {
             let ours = self.unconfirmed.take_ours(moved, kernel_moved);
             if ours.is_some() {
@@ -144,7 +145,7 @@ impl Session {
             let policy = self.controller.policy();
             let (by, reason) = match &ours {
                 Some(ours) => (policy.as_str(), ours.reason),
-                None if self.kernel_moves.explain(pid, total, moved.count * size) => {
+                None if self.kernel_moves.explain(pid, count, moved.count * size) => {
                     (Migration::KERNEL, Reason::default())
                 }
                 None => (Migration::UNKNOWN, Reason::default()),

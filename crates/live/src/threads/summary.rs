@@ -244,10 +244,7 @@ impl ThreadSummary {
             out += &format!("; {times} a thread could not be bound");
         }
         if let Some(restored) = self.restored {
-            out += &format!(
-                "; {} back on the CPUs that they had",
-                exact(restored.done, "thread")
-            );
+            out += &format!("; {} back on all former CPUs", exact(restored.done, "thread"));
         }
         out += "\n";
         for (pid, process) in self.processes.iter().filter(|(_, p)| p.before != p.after) {

@@ -195,6 +195,10 @@ impl Following {
         }
     }
 
+    pub fn kernel_tells_moves(&self) -> bool {
+        self.kernel_tells_moves
+    }
+
     /// Reads the kernel's per-thread counts of one process now, unless it reports each move.
     pub fn count_moves(&mut self, host: &Host, pid: u32) {
         if let Some(process) = self.processes.get_mut(&pid).filter(|_| !self.kernel_tells_moves) {

@@ -10,7 +10,7 @@ use super::cooldown::Cooldown;
 use super::drawing::{AccessRates, MAX_HOLD, Memory};
 use super::here::Unavailable;
 use super::sensor::{left_alone, moves_memory, not_entered};
-use nodewise_analysis::figures::exact;
+use nodewise_analysis::figures::{exact, grouped};
 use nodewise_analysis::random::SplitMix;
 use nodewise_linux::userfaultfd::{Reply, Sampler, Window, robust_lists};
 use nodewise_linux::{Host, clock};
@@ -58,7 +58,7 @@ pub struct SetAsideTotals {
     pub refused: u64,
 }
 
-/// `set aside 3200 pages; 12 of them were not accessed in time, and 5 more could not be set aside`
+/// `set aside 3,200 pages, of which 12 without an access within 50 ms; 5 could not be set aside`
 impl fmt::Display for SetAsideTotals {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self {
@@ -68,9 +68,11 @@ impl fmt::Display for SetAsideTotals {
         } = self;
         write!(
             f,
-            "set aside {}; {untouched} of them were not accessed within {} ms, and {refused} more could not be set aside",
+            "set aside {}, of which {} without an access within {} ms; {} could not be set aside",
             exact(*pages, "page"),
-            MAX_HOLD.as_millis()
+            grouped(*untouched),
+            MAX_HOLD.as_millis(),
+            grouped(*refused),
         )
     }
 }

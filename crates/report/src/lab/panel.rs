@@ -4,7 +4,7 @@ use super::matrix::{Shares, short, tiny};
 use super::{Experiment, LabRun};
 use crate::markup::Text;
 use crate::{amount, count, pages, percent};
-use nodewise_input::one_line;
+use nodewise_input::escaped;
 use std::fmt::Write;
 
 /// Sizes and the colour scale, which all panels share.
@@ -108,7 +108,7 @@ struct Panel<'a> {
 impl Panel<'_> {
     fn head(&self, svg: &mut String) {
         let known = |f: Option<f64>| f.map_or("–".to_owned(), percent);
-        let under = one_line(&self.run.name());
+        let under = escaped(&self.run.name());
         let room = ((self.scale.width - 2.0 * PAD) / 8.0) as usize;
         let name: String = match under.chars().count() {
             n if n > room => std::iter::once('…')

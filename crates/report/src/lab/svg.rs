@@ -7,7 +7,7 @@ use super::matrix::{Shares, short};
 use super::panel::{Scale, draw};
 use crate::markup::Text;
 use crate::text::wrap;
-use nodewise_input::one_line;
+use nodewise_input::escaped;
 use std::fmt::Write;
 
 /// Colours are given twice, as plain values and in a media query: SVG attributes cannot depend on the reader's colour
@@ -41,8 +41,8 @@ pub fn write(experiment: &Experiment) -> String {
     let inner = (columns as f64 * (scale.width + GAP) - GAP).max(460.0);
     let width = inner + 2.0 * MARGIN;
     let letters = (inner / 5.9) as usize;
-    let place = wrap(&one_line(&experiment.place()), letters);
-    let foot = wrap(&one_line(&experiment.method()), letters);
+    let place = wrap(&escaped(&experiment.place()), letters);
+    let foot = wrap(&escaped(&experiment.method()), letters);
     let top = 50.0 + LINE * place.len() as f64;
     let legend = top + rows as f64 * (scale.height + GAP);
     let height = legend + LEGEND + LINE * foot.len() as f64 + 12.0;
@@ -61,7 +61,7 @@ pub fn write(experiment: &Experiment) -> String {
 }
 
 fn head(experiment: &Experiment, width: f64, height: f64) -> String {
-    let command = one_line(&experiment.command.join(" "));
+    let command = escaped(&experiment.command.join(" "));
     let room = ((width - 2.0 * MARGIN) / 10.5) as usize;
     let title = if command.chars().count() > room {
         command.chars().take(room - 1).chain(['…']).collect()
@@ -74,7 +74,7 @@ fn head(experiment: &Experiment, width: f64, height: f64) -> String {
          height=\"{height:.0}\" role=\"img\" aria-label=\"Accesses by node of the CPU and of the memory; {}\">\
          <style>{STYLE}</style>\n<rect class=\"ground\" width=\"100%\" height=\"100%\"/>\n\
          <text class=\"title\" x=\"{MARGIN}\" y=\"34\">{}</text>\n",
-        Text(&one_line(&described.join("; "))),
+        Text(&escaped(&described.join("; "))),
         Text(&title),
     )
 }

@@ -6,7 +6,7 @@ use super::{Experiment, LabRun};
 use crate::table::{matrix_line, table};
 use crate::text::{Screen, wrap};
 use crate::{amount, count, noun, pages, percent};
-use nodewise_input::one_line;
+use nodewise_input::escaped;
 use std::fmt::Write;
 
 /// Smallest width for which lines are laid out; on a narrower screen the terminal wraps them.
@@ -47,13 +47,13 @@ impl Writer<'_> {
     }
 
     fn line(&self, out: &mut String, text: &str) {
-        for line in wrap(&one_line(text), self.screen.width) {
+        for line in wrap(&escaped(text), self.screen.width) {
             let _ = writeln!(out, "{line}");
         }
     }
 
     fn faint(&self, out: &mut String, text: &str) {
-        for line in wrap(&one_line(text), self.screen.width) {
+        for line in wrap(&escaped(text), self.screen.width) {
             let _ = writeln!(out, "{}", self.paint(2, &line));
         }
     }
@@ -206,7 +206,7 @@ fn summary(run: &LabRun) -> Vec<String> {
     let number = |n: Option<i64>| n.map_or("–".to_owned(), |n| count(n.unsigned_abs()));
     let all = run.accesses.as_ref().map(|a| Shares::of(a).total);
     vec![
-        one_line(&run.name()),
+        escaped(&run.name()),
         share(run.local_fraction),
         share(run.reachable_fraction),
         share(run.access_balance),

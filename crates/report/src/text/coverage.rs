@@ -1,7 +1,7 @@
 //! Text on which share of a program's CPU time is in code whose accesses were counted, and where the rest was spent.
 
 use crate::Coverage;
-use nodewise_input::one_line;
+use nodewise_input::escaped;
 
 /// Largest number of modules that are named; the rest are summed up as others.
 const MAX_MODULES_NAMED: usize = 3;
@@ -20,7 +20,7 @@ pub fn coverage(coverage: &Coverage) -> String {
     let mut parts = vec![(String::new(), share)];
     if share < 1.0 {
         let named = coverage.missed_modules.iter().take(MAX_MODULES_NAMED);
-        parts.extend(named.map(|m| (one_line(&m.name), m.share / own)));
+        parts.extend(named.map(|m| (escaped(&m.name), m.share / own)));
     }
     let rest = 1.0 - parts.iter().map(|p| p.1).sum::<f64>();
     parts.push(("others".to_owned(), rest.max(0.0)));

@@ -2,7 +2,7 @@
 
 use crate::{Moves, count, percent};
 use nodewise_analysis::figures::{and_more, between, exact, grouped};
-use nodewise_input::one_line;
+use nodewise_input::escaped;
 use nodewise_profile::Migration;
 
 /// Largest number of node pairs, and of objects, that are named.
@@ -47,7 +47,7 @@ pub fn sentences(moves: &Moves) -> Vec<String> {
     if !moves.held_back.is_empty() {
         let causes = moves.held_back.iter();
         let causes: Vec<_> = causes
-            .map(|h| format!("{} {}", one_line(&h.cause), count(h.pages)))
+            .map(|h| format!("{} {}", escaped(&h.cause), count(h.pages)))
             .collect();
         let times = if would {
             ", once for each slice in which they were proposed"
@@ -61,7 +61,7 @@ pub fn sentences(moves: &Moves) -> Vec<String> {
 
 /// Sentence on the moves that a simulated policy would make.
 fn simulated(moves: &Moves, policy: &str) -> String {
-    let policy = one_line(policy);
+    let policy = escaped(policy);
     match moves.pages {
         0 => format!("Simulated under {policy} from first-touch: no page would move."),
         pages => format!(
@@ -78,7 +78,7 @@ fn who(moves: &Moves) -> String {
     by.sort_by_key(|b| (strangers.contains(&b.by.as_str()), std::cmp::Reverse(b.pages)));
     let by: Vec<_> = by
         .iter()
-        .map(|b| format!("{} by {}", grouped(b.pages), one_line(&b.by)))
+        .map(|b| format!("{} by {}", grouped(b.pages), escaped(&b.by)))
         .collect();
     if by.is_empty() {
         return "No page is recorded to have moved.".to_owned();
@@ -114,7 +114,7 @@ fn busiest(moves: &Moves) -> String {
 fn objects(moves: &Moves) -> String {
     let shown = moves.objects.iter().take(MAX_NAMED);
     let shown: Vec<_> = shown
-        .map(|o| format!("{} {}", one_line(&o.name), count(o.ours + o.kernel + o.others)))
+        .map(|o| format!("{} {}", escaped(&o.name), count(o.ours + o.kernel + o.others)))
         .collect();
     let more = and_more(moves.objects.len() - shown.len(), "object", "--json");
     format!("of {}{more}", shown.join(", "))

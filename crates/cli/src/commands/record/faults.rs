@@ -13,23 +13,24 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
+const SAMPLING: &str = "Sampling (--pid, --via faults, --via userfaultfd)";
+
 #[derive(clap::Args)]
-#[command(next_help_heading = "Sampling (--pid, --via faults, --via userfaultfd)")]
 pub struct Faults {
     /// Watch running processes and what they start, by the sensor that works here
-    #[arg(long = "pid", value_name = "N", num_args = 1.., value_delimiter = ',', conflicts_with_all = ["command", "recover", "threads"])]
+    #[arg(long = "pid", value_name = "N", num_args = 1.., value_delimiter = ',', conflicts_with_all = ["command", "recover", "threads"], help_heading = SAMPLING)]
     pub pids: Vec<u32>,
     /// With `--pid`: stop after this time: 10s, 5m [default: when it ends, or at Ctrl-C]
-    #[arg(long, value_name = "TIME", requires = "pids", value_parser = crate::arguments::duration)]
+    #[arg(long, value_name = "TIME", requires = "pids", value_parser = crate::arguments::duration, help_heading = SAMPLING)]
     duration: Option<Duration>,
     /// The share of the program's CPU time that observing may take
-    #[arg(long, value_name = "SHARE", default_value = "2%", value_parser = crate::arguments::share_above_0)]
+    #[arg(long, value_name = "SHARE", default_value = "2%", value_parser = crate::arguments::share_above_0, help_heading = SAMPLING)]
     observe_budget: f64,
     /// Samples below which a page is not judged
-    #[arg(long, value_name = "K", default_value_t = 2)]
+    #[arg(long, value_name = "K", default_value_t = 2, help_heading = SAMPLING)]
     minimum_samples: u32,
     /// Set the kernel's NUMA scan period for all processes (root; restored on exit)
-    #[arg(long, value_name = "TIME", value_parser = crate::arguments::period)]
+    #[arg(long, value_name = "TIME", value_parser = crate::arguments::period, help_heading = SAMPLING)]
     scan_period: Option<Duration>,
 }
 
