@@ -12,9 +12,6 @@ mod assignment;
 mod judge;
 mod sharing;
 
-#[cfg(test)]
-mod properties;
-
 pub use assignment::{Room, Thread};
 pub use sharing::Sharing;
 
@@ -87,7 +84,8 @@ impl Groups {
     ) -> ThreadDecision {
         let processes: BTreeSet<u32> = threads.iter().map(|t| t.process).collect();
         self.processes.retain(|process, _| processes.contains(process));
-        let overfull = overfull(threads, rooms);
+        let now: Vec<NodeId> = threads.iter().map(|t| t.node).collect();
+        let overfull = overfull(threads, rooms, &now);
         let mut decision = ThreadDecision::default();
         for process in &processes {
             let own = || threads.iter().filter(|t| t.process == *process);
@@ -109,49 +107,128 @@ impl Groups {
         let current = cost.current();
         // Adding 0 turns the sum of nothing, -0, into 0.
         decision.remote = (cost.remote_now(&current), cost.remote_later(&best) + 0.0);
-        for process in processes {
-            self.decide(now_ns, process, &cost, (&current, &best), &mut decision);
+        let search = Found {
+            cost: &cost,
+            rooms,
+            current: &current,
+            best: &best,
+        };
+        let gaining = processes.iter().copied();
+        let gaining: BTreeSet<u32> = gaining
+            .filter(|process| !decision.orders.contains_key(process))
+            .filter(|process| self.gains(now_ns, *process, &search))
+            .collect();
+        let free = |process: &u32| {
+            !decision.orders.contains_key(process) && !self.processes[process].judge.backs_off(now_ns)
+        };
+        for process in search.together(gaining, free) {
+            let known = self.processes.entry(process).or_default();
+            known.gaining = 0;
+            let own = || threads.iter().zip(&best).filter(|(t, _)| t.process == process);
+            known.judge.acted(now_ns, own().map(|(t, _)| t));
+            let nodes = own().map(|(t, to)| (t.number, *to)).collect();
+            decision.orders.insert(process, Order::Bind(nodes));
         }
         decision
     }
 
-    fn decide(
-        &mut self,
-        now_ns: u64,
-        process: u32,
-        cost: &Cost<'_>,
-        (current, best): (&[NodeId], &[NodeId]),
-        decision: &mut ThreadDecision,
-    ) {
+    /// Whether a process has gained by the assignment found for long enough.
+    fn gains(&mut self, now_ns: u64, process: u32, search: &Found<'_>) -> bool {
         let of = |t: &Thread| t.process == process;
+        let Found {
+            cost, current, best, ..
+        } = *search;
         let own = || cost.threads.iter().zip(best).filter(|(t, _)| of(t));
         let known = self.processes.entry(process).or_default();
         let samples: f64 = own().map(|(t, _)| t.accesses.iter().sum::<f64>()).sum();
         let settled = own().all(|(t, to)| t.bound == Some(*to));
-        if settled
-            || samples < ENOUGH
-            || known.judge.backs_off(now_ns)
-            || decision.orders.contains_key(&process)
-        {
+        if settled || samples < ENOUGH || known.judge.backs_off(now_ns) {
             known.gaining = 0;
-            return;
+            return false;
         }
         let (now, then) = (cost.of(current, of), cost.of(best, of));
         let gains = now.remote_now - then.remote_later >= LEAST_GAIN;
         known.gaining = if gains { known.gaining + 1 } else { 0 };
         let parted = now.remote_later - then.remote_later >= LEAST_GAIN;
         let stays = own().all(|(t, to)| t.node == *to);
-        if known.gaining
-            >= if parted || stays {
-                CONFIRMED
-            } else {
-                CONFIRMED_TOWARDS_MEMORY
-            }
-        {
-            known.gaining = 0;
-            known.judge.acted(now_ns, own().map(|(t, _)| t));
-            let nodes = own().map(|(t, to)| (t.number, *to)).collect();
-            decision.orders.insert(process, Order::Bind(nodes));
-        }
+        let confirmed = match parted || stays {
+            true => CONFIRMED,
+            false => CONFIRMED_TOWARDS_MEMORY,
+        };
+        known.gaining >= confirmed
     }
 }
+
+/// The result of a search.
+struct Found<'a> {
+    cost: &'a Cost<'a>,
+    rooms: &'a [Room],
+    /// The node of each thread now.
+    current: &'a [NodeId],
+    /// Its node in the best assignment.
+    best: &'a [NodeId],
+}
+
+impl Found<'_> {
+    /// The processes to bind so that those that gain are, and no node becomes overfull: the assignment is one of all
+    /// processes, so threads of others may have to make room. Those that are `free` do; processes that need more room
+    /// wait.
+    fn together(&self, mut gaining: BTreeSet<u32>, free: impl Fn(&u32) -> bool) -> BTreeSet<u32> {
+        loop {
+            let bound = self.making_room(&gaining, &free);
+            let crowded = self.made_overfull(&bound);
+            if crowded.is_empty() {
+                return bound;
+            }
+            let comes = |(thread, from, to): (&Thread, NodeId, NodeId)| {
+                (from != to && crowded.contains(&to)).then_some(thread.process)
+            };
+            let coming: BTreeSet<u32> = self.each().filter_map(comes).collect();
+            let before = gaining.len();
+            gaining.retain(|process| !coming.contains(process));
+            if gaining.len() == before {
+                return BTreeSet::new(); // others cannot make room without crowding a node themselves
+            }
+        }
+    }
+
+    /// These processes, and the free ones whose threads have to leave nodes that would be overfull otherwise.
+    fn making_room(&self, gaining: &BTreeSet<u32>, free: impl Fn(&u32) -> bool) -> BTreeSet<u32> {
+        let mut bound = gaining.clone();
+        loop {
+            let crowded = self.made_overfull(&bound);
+            let leaves = |(thread, from, to): (&Thread, NodeId, NodeId)| {
+                (from != to && crowded.contains(&from)).then_some(thread.process)
+            };
+            let before = bound.len();
+            let leaving: Vec<u32> = self.each().filter_map(leaves).filter(&free).collect();
+            bound.extend(leaving);
+            if bound.len() == before {
+                return bound;
+            }
+        }
+    }
+
+    /// The nodes that become overfull if only the threads of these processes go where they are best.
+    fn made_overfull(&self, bound: &BTreeSet<u32>) -> BTreeSet<NodeId> {
+        let place = |(thread, from, to): (&Thread, NodeId, NodeId)| match bound.contains(&thread.process) {
+            true => to,
+            false => from,
+        };
+        let after: Vec<NodeId> = self.each().map(place).collect();
+        let mut crowded = overfull(self.cost.threads, self.rooms, &after);
+        let before = overfull(self.cost.threads, self.rooms, self.current);
+        crowded.retain(|node| !before.contains(node));
+        crowded
+    }
+
+    /// Each thread, its node now, and the best one.
+    fn each(&self) -> impl Iterator<Item = (&Thread, NodeId, NodeId)> {
+        let ends = self.current.iter().zip(self.best);
+        let threads = self.cost.threads.iter().zip(ends);
+        threads.map(|(thread, (from, to))| (thread, *from, *to))
+    }
+}
+
+#[cfg(test)]
+mod properties;

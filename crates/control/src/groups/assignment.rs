@@ -240,10 +240,10 @@ impl Load {
     }
 }
 
-/// Nodes that exceed their capacity by at least one thread while another node has room for one.
-pub(super) fn overfull(threads: &[Thread], rooms: &[Room]) -> BTreeSet<NodeId> {
-    let nodes: Vec<NodeId> = threads.iter().map(|t| t.node).collect();
-    let load = Load::of(threads, rooms, &nodes);
+/// Nodes that exceed their capacity by at least one thread while another node has room for one, with each thread on its
+/// node.
+pub(super) fn overfull(threads: &[Thread], rooms: &[Room], nodes: &[NodeId]) -> BTreeSet<NodeId> {
+    let load = Load::of(threads, rooms, nodes);
     let excess = |n: &NodeId| load.taken[n.index()] - load.most[n.index()];
     let room = load.open.iter().any(|n| excess(n) <= LEAST - 1.0);
     let full = load.open.iter().filter(|n| excess(n) >= 1.0 - LEAST);

@@ -219,6 +219,46 @@ fn threads_that_wait_for_cpus_of_their_node_are_let_go_where_others_have_some() 
     assert_eq!(decision.orders[&1], Order::Release(Why::Overfull));
 }
 
+/// A process whose memory is on node 0, and one of which little is known; the threads of both are on both nodes.
+fn in_each_others_way() -> Vec<Thread> {
+    threads(&[
+        (1, 0, &[99.0, 0.0]),
+        (1, 1, &[99.0, 0.0]),
+        (2, 0, &[0.0, 5.0]),
+        (2, 1, &[0.0, 5.0]),
+    ])
+}
+
+#[test]
+fn a_process_that_is_in_the_way_of_one_that_gains_makes_room() {
+    let decision = confirmed(
+        &in_each_others_way(),
+        &shared(&[&[0, 1], &[2, 3]]),
+        &rooms(&[2, 2]),
+    );
+    assert_eq!(bound(&decision, &in_each_others_way()), [0, 0, 1, 1].map(Some));
+}
+
+#[test]
+fn a_process_waits_for_room_as_long_as_the_one_in_its_way_may_not_be_moved() {
+    let (mut groups, sharing, rooms) = (Groups::default(), shared(&[&[0, 1], &[2, 3]]), rooms(&[2, 2]));
+    let known = threads(&[
+        (3, 0, &[0.0, 0.0]),
+        (3, 0, &[0.0, 0.0]),
+        (2, 0, &[0.0, 99.0]),
+        (2, 1, &[0.0, 99.0]),
+    ]);
+    let mut step = |second: u64, all: &[Thread]| groups.step(second * SECOND, all, &sharing, &rooms).orders;
+    assert_eq!(step(0, &known[2..]), BTreeMap::new());
+    assert!(step(1, &known[2..]).contains_key(&2));
+    // Somebody else has spread its threads again, and the first process has come.
+    let all = in_each_others_way();
+    for second in 2..9 {
+        assert_eq!(step(second, &all), BTreeMap::new(), "{second} s");
+    }
+    assert_eq!(step(9, &all).into_keys().collect::<Vec<_>>(), [1, 2]);
+}
+
 #[test]
 fn with_more_threads_than_cpus_work_is_shared_out() {
     let all: Vec<Thread> = (0..8)
@@ -290,6 +330,16 @@ proptest! {
         }
         let worth = |n: &[NodeId]| cost.remote_later(n) + 0.25 * cost.remote_now(n);
         prop_assert!(worth(&found) <= worth(&cost.current()) + 0.011);
+        let mut groups = Groups::default();
+        for second in 0..9 {
+            let orders = groups.step(second * SECOND, &all, &sharing, &rooms(&cpus)).orders;
+            let place = |t: &Thread| match orders.get(&t.process) {
+                Some(Order::Bind(nodes)) => nodes[&t.number],
+                _ => t.node,
+            };
+            let after: Vec<NodeId> = all.iter().map(place).collect();
+            prop_assert!(overfull(&all, &rooms(&cpus), &after).is_empty(), "{orders:?}");
+        }
         let whole = cost.of(&found, |_| true);
         prop_assert!((whole.remote_later - cost.remote_later(&found)).abs() < 1e-9);
     }
