@@ -124,6 +124,32 @@ impl Task {
     }
 }
 
+/// What the kernel's NUMA balancing has found out about a thread.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct BalancedThread {
+    /// The node that it would have the thread run on.
+    pub preferred: Option<u32>,
+    /// The number of the group of threads that were seen to access the same pages, the thread among them.
+    pub group: Option<u32>,
+}
+
+impl BalancedThread {
+    fn parse(sched: &str) -> Self {
+        let after = |name: &str| {
+            let (_, rest) = sched.split_once(name)?;
+            rest.trim_start_matches([' ', ':'])
+                .split_whitespace()
+                .next()?
+                .parse()
+                .ok()
+        };
+        Self {
+            preferred: after("numa_preferred_nid"), // -1 is none
+            group: after("numa_group_id=").filter(|id| *id > 0),
+        }
+    }
+}
+
 /// Resources of a process at one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Usage {
@@ -235,12 +261,14 @@ impl Host {
         Ok(names.iter().filter_map(task).collect())
     }
 
-    /// The node that the kernel's balancing prefers for a thread; `None` if it has none yet, or does not report it.
+    /// What the kernel's NUMA balancing has found out about a thread (`sched_show_numa` in kernel/sched/debug.c); nothing
+    /// where it does not report it.
     #[must_use]
-    pub fn preferred_node(&self, pid: u32, tid: u32) -> Option<u32> {
-        self.scheduler_figure(pid, tid, "numa_preferred_nid")?
-            .try_into()
-            .ok()
+    pub fn balanced_thread(&self, pid: u32, tid: u32) -> BalancedThread {
+        let text = self
+            .read(&format!("proc/{pid}/task/{tid}/sched"))
+            .unwrap_or_default();
+        BalancedThread::parse(&text)
     }
 
     /// A figure that the scheduler keeps of a thread (`sched`); `None` where the kernel has no scheduler statistics, or we may
@@ -290,6 +318,20 @@ impl Host {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn what_balancing_knows_of_a_thread_is_read() {
+        let sched = "numa_pages_migrated    :    120\nnuma_preferred_nid     :      1\ntotal_numa_faults : 900\n\
+            current_node=0, numa_group_id=4711\nnuma_faults node=0 task_private=10 task_shared=20\n";
+        let known = BalancedThread {
+            preferred: Some(1),
+            group: Some(4711),
+        };
+        assert_eq!(BalancedThread::parse(sched), known);
+        let new = sched.replace(":      1", ":     -1").replace("4711", "0");
+        assert_eq!(BalancedThread::parse(&new), BalancedThread::default());
+        assert_eq!(BalancedThread::parse("prio : 120\n"), BalancedThread::default());
+    }
 
     const STAT: &str = "10441 (a) b (c) R 10427 10427 6458 0 -1 4194304 100 0 0 0 7 5 0 0 20 0 1 0 102828 3133440 410 \
         18446744073709551615 1 2 3 0 0 0 0 0 0 0 0 0 17 61 0 0 0 0 0 1 2 3 4 5 6 7 0\n";

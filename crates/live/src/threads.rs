@@ -43,8 +43,11 @@ const LEAST_SHARE: f64 = 0.001;
 /// Programs that use fewer CPUs than this are charged as if they used this many: looking at sleeping programs takes
 /// half a per cent of one CPU at 2 %.
 const LEAST_WORK: f64 = 0.25;
-/// Longest time for which threads are bound to their nodes at the start of a session.
+/// Time for which threads are bound to their nodes at the start of a session. They stay bound as long as all CPUs are busy:
+/// each time this loop runs it has a thread wait, which a CPU of another node that is idle for a moment would take.
 const INITIAL_BINDING: Duration = Duration::from_secs(6);
+/// A node of which less than this many CPUs is idle counts as busy.
+const SPARE: f64 = 0.5;
 /// Half-life of samples under AsymSched, seconds.
 const HALF_LIFE: f64 = 10.0;
 
@@ -70,6 +73,8 @@ pub struct ThreadScheduler {
     due: Duration,
     /// Number of CPUs that the programs use.
     work: f64,
+    /// Whether they use all CPUs of all nodes.
+    all_busy: bool,
     /// Processes whose threads are bound to their present nodes until the first decision about them.
     held: BTreeSet<u32>,
     /// Processes that were bound by a decision.
@@ -95,8 +100,8 @@ pub struct StepResult {
 impl ThreadScheduler {
     /// A scheduler, if one is asked for and threads have a choice of nodes. `of_command`: a program is started next, by this
     /// thread. Threads that run already are bound where they belong ([`homes::belonging`]): attaching takes a burst of CPU
-    /// time, for which the kernel may push threads to other nodes. They are released after [`INITIAL_BINDING`], unless a
-    /// decision has bound them by then.
+    /// time, for which the kernel may push threads to other nodes. They are released after [`INITIAL_BINDING`], once not
+    /// all CPUs are busy, unless a decision has bound them by then.
     pub fn new(
         options: &Options,
         topology: &Topology,
@@ -151,6 +156,7 @@ impl ThreadScheduler {
             share: options.observe.max(LEAST_SHARE),
             due: Duration::ZERO,
             work: 0.0,
+            all_busy: false,
             held: BTreeSet::new(),
             bound: BTreeSet::new(),
             host,
@@ -218,7 +224,7 @@ impl ThreadScheduler {
     /// Decides and, unless it is a dry run, binds threads; `now`: time since the session began.
     pub fn step(&mut self, now: Duration, topology: &Topology, pids: &[u32]) -> StepResult {
         // Also if there was no sample by then.
-        if now > INITIAL_BINDING {
+        if now > INITIAL_BINDING && !self.all_busy {
             self.release_initial(pids);
         }
         if now < self.due {
@@ -238,6 +244,7 @@ impl ThreadScheduler {
         self.counts.pass(passed);
         let mut seen = self.look(topology, pids);
         self.work = seen.iter().flat_map(|s| &s.threads).map(|t| t.load).sum();
+        self.all_busy = all_busy(topology, &seen);
         self.loads.follow(&seen);
         self.summary.counted = self.traffic.scale(&self.host, &mut seen, passed);
         if !self.has_samples && self.counts.is_empty() {
@@ -475,6 +482,20 @@ impl Drop for ThreadScheduler {
     fn drop(&mut self) {
         self.release_initial(&[]);
     }
+}
+
+/// Whether threads of these processes keep all CPUs of all nodes busy.
+fn all_busy(topology: &Topology, seen: &[Seen]) -> bool {
+    let threads = || seen.iter().flat_map(|s| &s.threads);
+    let busy = |node: NodeId| {
+        let on = threads().filter(|t| t.node == node);
+        on.map(|t| t.demand).sum::<f64>() > topology.cpus(node).len() as f64 - SPARE
+    };
+    topology
+        .machine
+        .node_ids()
+        .filter(|n| !topology.cpus(*n).is_empty())
+        .all(busy)
 }
 
 /// The nodes with some of these CPUs whose memory all of the processes may use.

@@ -2,8 +2,9 @@
 
 use crate::error::LiveError;
 use nodewise_linux::Host;
-use nodewise_machine::{CpuId, Machine, NodeId, format_list};
+use nodewise_machine::{CpuId, Machine, NodeId, format_list, parse_list};
 use nodewise_placement::Tier;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Nodes with their CPUs, and the links between them.
 pub struct Topology {
@@ -11,6 +12,9 @@ pub struct Topology {
     pub machine: Machine,
     /// Node of each CPU, by the kernel's number.
     node_of_cpu: Vec<NodeId>,
+    /// The first hardware thread of the core of each CPU, by the kernel's numbers; empty without simultaneous
+    /// multithreading, where each CPU is a core.
+    core_of_cpu: BTreeMap<u32, u32>,
     /// Whether nodes are pretended: nothing can be moved between them.
     pub pretended: bool,
     /// Whether links are known, from a machine file; the kernel does not report them.
@@ -43,6 +47,7 @@ impl Topology {
         Ok(Self {
             pretended: pretend.is_some(),
             links_known: graph.is_some(),
+            core_of_cpu: cores(host, machine.cpus().iter().map(|(cpu, _)| cpu.0)),
             machine,
             node_of_cpu,
             notice,
@@ -95,6 +100,17 @@ impl Topology {
         here.filter(|c| cpus.contains(c)).collect()
     }
 
+    /// How many cores these CPUs of a node belong to.
+    #[must_use]
+    pub fn cores_among(&self, node: NodeId, cpus: &[u32]) -> usize {
+        let here = self.cpus_among(node, cpus);
+        let cores: BTreeSet<u32> = here
+            .iter()
+            .map(|c| self.core_of_cpu.get(c).copied().unwrap_or(*c))
+            .collect();
+        cores.len()
+    }
+
     /// The kernel's numbers of these nodes, as people write them.
     #[must_use]
     pub fn list(&self, nodes: impl IntoIterator<Item = NodeId>) -> String {
@@ -110,6 +126,22 @@ impl Topology {
     pub fn os_indices(&self) -> Vec<u32> {
         self.machine.nodes.iter().map(|n| n.os_index).collect()
     }
+}
+
+/// The first hardware thread of the core of each of these CPUs; nothing where multithreading is off.
+fn cores(host: &Host, cpus: impl Iterator<Item = u32>) -> BTreeMap<u32, u32> {
+    let active = host.read("sys/devices/system/cpu/smt/active");
+    if active.is_ok_and(|active| active.trim() != "1") {
+        return BTreeMap::new();
+    }
+    let core = |cpu: u32| {
+        let siblings = host.read(&format!(
+            "sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list"
+        ));
+        let first = parse_list(siblings.ok()?.trim())?.into_iter().min()?;
+        Some((cpu, first))
+    };
+    cpus.filter_map(core).collect()
 }
 
 /// The nodes of this host with the links of a machine file.
@@ -154,4 +186,41 @@ fn pretended(this: &Machine, nodes: usize) -> Machine {
     machine.routes = vec![vec![this.routes[0][0].clone(); nodes]; nodes];
     machine.links = Vec::new();
     machine
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hardware_threads_of_a_core_are_one_core() {
+        let root = std::env::temp_dir().join(format!("nodewise-cores-{}", std::process::id()));
+        let cpu = |n: u32, siblings: &str| {
+            let folder = root.join(format!("sys/devices/system/cpu/cpu{n}/topology"));
+            std::fs::create_dir_all(&folder).unwrap();
+            std::fs::write(folder.join("thread_siblings_list"), siblings).unwrap();
+        };
+        (0..4).for_each(|n| cpu(n, &format!("{},{}\n", n % 2, n % 2 + 2)));
+        let smt = root.join("sys/devices/system/cpu/smt");
+        std::fs::create_dir_all(&smt).unwrap();
+        let cores_if = |active: &str| {
+            std::fs::write(smt.join("active"), active).unwrap();
+            let machine = Machine::named("nehalem-2s").unwrap();
+            let topology = Topology {
+                core_of_cpu: cores(&Host::at(&root), 0..4),
+                node_of_cpu: Vec::new(),
+                pretended: false,
+                links_known: false,
+                notice: None,
+                machine,
+            };
+            let node = topology.machine.cpus()[0].1;
+            (
+                topology.cores_among(node, &[0, 1, 2, 3]),
+                topology.cores_among(node, &[0, 2]),
+            )
+        };
+        assert_eq!((cores_if("1\n"), cores_if("0\n")), ((2, 1), (4, 2)));
+        std::fs::remove_dir_all(&root).unwrap();
+    }
 }

@@ -63,7 +63,8 @@ impl GroupRule {
         decider.groups.step(now_ns, &threads, &self.sharing, &rooms)
     }
 
-    /// The CPUs of each node that other programs leave, rounded to whole CPUs: the little that the kernel and we
+    /// The cores of each node that other programs leave, or its CPUs (hardware threads) if there are more active threads
+    /// than cores: two threads of a core slow each other down. Rounded to whole ones, as the little that the kernel and we
     /// ourselves use is no reason to move anything.
     fn rooms(&mut self, topology: &Topology, cpus: &[u32], places: &[Place], seen: &[Seen]) -> Vec<Room> {
         let busy = |place: &Place| {
@@ -89,11 +90,25 @@ impl GroupRule {
             .iter_mut()
             .zip(now)
             .for_each(|(old, now)| *old += RECENT * (now - *old));
-        let room = |(place, others): (&Place, &f64)| Room {
-            node: place.node,
-            cpus: (place.threads as f64 - others.round()).max(0.0),
+        let rooms = |of: &dyn Fn(&Place) -> usize| -> Vec<Room> {
+            let room = |(place, others): (&Place, &f64)| Room {
+                node: place.node,
+                cpus: (of(place) as f64 - others.round()).max(0.0),
+            };
+            places.iter().zip(smoothed.iter()).map(room).collect()
         };
-        places.iter().zip(smoothed.iter()).map(room).collect()
+        let cores = rooms(&|place| topology.cores_among(place.node, cpus));
+        let active = seen.iter().filter(|s| s.cpus == cpus && !s.pinned);
+        let active: usize = active.map(|s| s.threads.len()).sum();
+        capacity(active, cores, rooms(&|place| place.threads))
+    }
+}
+
+/// Cores, or CPUs if there are not enough cores for the active threads.
+fn capacity(active: usize, cores: Vec<Room>, cpus: Vec<Room>) -> Vec<Room> {
+    match active as f64 <= cores.iter().map(|r| r.cpus).sum() {
+        true => cores,
+        false => cpus,
     }
 }
 
@@ -133,5 +148,24 @@ impl BusyCpus {
     /// How many of these CPUs were busy.
     fn of(&self, cpus: impl Iterator<Item = u32>) -> f64 {
         cpus.filter_map(|cpu| self.shares.get(&cpu)).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nodewise_machine::NodeId;
+
+    #[test]
+    fn threads_get_cores_of_their_own_as_long_as_there_are_any() {
+        let rooms = |each: f64| {
+            let room = |node| Room {
+                node: NodeId(node),
+                cpus: each,
+            };
+            vec![room(0), room(1)]
+        };
+        let of = |active| capacity(active, rooms(4.0), rooms(8.0))[0].cpus;
+        assert_eq!([1, 8, 9, 16].map(of), [4.0, 4.0, 8.0, 8.0]);
     }
 }

@@ -5,7 +5,7 @@
 
 use super::view::Seen;
 use crate::topology::Topology;
-use nodewise_linux::process::Task;
+use nodewise_linux::process::{BalancedThread, Task};
 use nodewise_linux::{Host, pages};
 use nodewise_machine::NodeId;
 use nodewise_profile::BASE_PAGE_SIZE;
@@ -15,41 +15,47 @@ use std::collections::{BTreeMap, BTreeSet};
 const LOOKED_UP: u64 = 512;
 /// How many of these must be in memory for a judgement.
 const ENOUGH: usize = 64;
-/// The share of these that must be on one node.
-const NEARLY_ALL: f64 = 0.95;
+/// The share of these that must be on one node. The kernel may be moving memory to or from a node; threads that share it are
+/// better off together on either than apart, and threads of which it is not known are assumed to share it, as in
+/// [`nodewise_control::groups`].
+const MOST: f64 = 2.0 / 3.0;
+/// The same where the kernel has seen that they share memory.
+const MOST_OF_A_GROUP: f64 = 0.5;
 /// Threads with less CPU time than this share of the process's busiest thread's do not count.
 const WORKED: f64 = 0.25;
 /// Largest number of threads of a process whose preferred nodes are queried.
 const MOST_ASKED: usize = 256;
 
-/// The node of each thread of these processes that may be bound, by process. It is the node of the process's memory, if
-/// nearly all of it is on one; else the node that the kernel's balancing prefers for the thread; else the thread's
-/// current one. The threads of a process stay where they are if its active threads would not have a core each.
+/// The node of each thread of these processes that may be bound, by process. It is the node of most of
+/// the process's memory, if there is one; else the node that the kernel's balancing prefers for the thread; else the
+/// thread's current one. The threads of a process stay where they are if its active threads would not have a core each.
 pub fn belonging<'a>(
     host: &Host,
     topology: &Topology,
     running: &'a [Seen],
 ) -> Vec<(&'a Seen, Vec<(u32, NodeId)>)> {
-    let siblings = host.read("sys/devices/system/cpu/smt/active");
-    let of_a_core = if siblings.is_ok_and(|active| active.trim() == "1") {
-        2
-    } else {
-        1
-    };
     let mut taken: BTreeMap<NodeId, usize> = BTreeMap::new();
     let mut found = Vec::new();
     for one in running.iter().filter(|s| !s.pinned) {
         let tasks = host.tasks(one.pid).unwrap_or_default();
-        let home = home(host, topology, one.pid);
-        let asks = tasks.len() <= MOST_ASKED;
+        let working = at_work(&tasks);
+        let known: BTreeMap<u32, BalancedThread> = match tasks.len() <= MOST_ASKED {
+            true => tasks
+                .iter()
+                .map(|t| (t.tid, host.balanced_thread(one.pid, t.tid)))
+                .collect(),
+            false => BTreeMap::new(),
+        };
+        let shares = are_one_group(working.iter().map(|tid| known.get(tid).and_then(|k| k.group)));
+        let least = if shares { MOST_OF_A_GROUP } else { MOST };
+        let home = home(host, topology, one.pid, least);
         let node = |task: &Task| {
-            let preferred = || host.preferred_node(one.pid, task.tid).filter(|_| asks);
+            let preferred = || known.get(&task.tid)?.preferred;
             let to = home.or_else(|| topology.node(preferred()?));
             // Memory may be on nodes without CPUs.
             let to = to.filter(|n| one.nodes.contains(n) && !topology.cpus_among(*n, &one.cpus).is_empty());
             Some((task.tid, to.or_else(|| topology.node_of_cpu(task.cpu))?))
         };
-        let working = at_work(&tasks);
         let with = |nodes: &[(u32, NodeId)]| {
             let mut with = taken.clone();
             for (_, node) in nodes.iter().filter(|(tid, _)| working.contains(tid)) {
@@ -57,9 +63,8 @@ pub fn belonging<'a>(
             }
             with
         };
-        let fits = |(node, threads): (&NodeId, &usize)| {
-            *threads <= (topology.cpus_among(*node, &one.cpus).len() / of_a_core).max(1)
-        };
+        let fits =
+            |(node, threads): (&NodeId, &usize)| *threads <= topology.cores_among(*node, &one.cpus).max(1);
         let mut nodes: Vec<(u32, NodeId)> = tasks.iter().filter_map(node).collect();
         if !with(&nodes).iter().all(fits) {
             let here = |task: &Task| Some((task.tid, topology.node_of_cpu(task.cpu)?));
@@ -71,8 +76,14 @@ pub fn belonging<'a>(
     found
 }
 
-/// The node that holds nearly all sampled pages of a process, if there is one.
-fn home(host: &Host, topology: &Topology, pid: u32) -> Option<NodeId> {
+/// Whether the threads are two at least, all in one of the kernel's groups of threads that share memory.
+fn are_one_group(groups: impl Iterator<Item = Option<u32>>) -> bool {
+    let groups: Vec<Option<u32>> = groups.collect();
+    groups.len() > 1 && groups[0].is_some() && groups.iter().all(|group| *group == groups[0])
+}
+
+/// The node that holds at least this share of the sampled pages of a process, if there is one.
+fn home(host: &Host, topology: &Topology, pid: u32, least: f64) -> Option<NodeId> {
     let areas = host.maps(pid).ok()?;
     let own: Vec<(u64, u64)> = areas
         .iter()
@@ -83,7 +94,7 @@ fn home(host: &Host, topology: &Topology, pid: u32) -> Option<NodeId> {
     let nodes: Vec<NodeId> = statuses.iter().filter_map(|s| topology.node(s.node()?)).collect();
     let on = |node: NodeId| nodes.iter().filter(|n| **n == node).count();
     let most = nodes.iter().copied().max_by_key(|node| on(*node))?;
-    let settled = nodes.len() >= ENOUGH && on(most) as f64 >= NEARLY_ALL * nodes.len() as f64;
+    let settled = nodes.len() >= ENOUGH && on(most) as f64 >= least * nodes.len() as f64;
     settled.then_some(most)
 }
 
@@ -133,6 +144,14 @@ mod tests {
         );
         assert_eq!(evenly(&[(page, 4 * page)]), [page, 2 * page, 3 * page]);
         assert!(evenly(&[]).is_empty());
+    }
+
+    #[test]
+    fn threads_of_one_group_share_memory() {
+        let shares = |groups: &[Option<u32>]| are_one_group(groups.iter().copied());
+        assert!(shares(&[Some(7), Some(7)]));
+        assert!(!shares(&[Some(7), Some(8)]) && !shares(&[Some(7), None]) && !shares(&[None, None]));
+        assert!(!shares(&[Some(7)]) && !shares(&[]));
     }
 
     #[test]
