@@ -73,6 +73,34 @@ mod tests {
     }
 
     #[test]
+    fn a_huge_page_is_cleared_and_written_as_one() {
+        const HUGE: usize = 2 << 20;
+        let pid = std::process::id();
+        let mut memory = vec![0u8; 5 * HUGE];
+        let start = memory.as_mut_ptr().addr().next_multiple_of(HUGE) - memory.as_ptr().addr();
+        let part = &mut memory[start..start + 4 * HUGE];
+        // SAFETY: a part of the vector; the advice changes no contents.
+        unsafe { libc::madvise(part.as_mut_ptr().cast(), part.len(), libc::MADV_HUGEPAGE) };
+        part.fill(1);
+        let areas = Host::default().huge_mappings(pid).unwrap();
+        if !works() || areas.values().sum::<u64>() < 4 * HUGE as u64 {
+            return; // no bits, or no huge pages
+        }
+        // SAFETY: takes nothing.
+        let tid = unsafe { libc::gettid() } as u32;
+        let Ok(mut source) = Source::of_threads(&[tid], 1) else {
+            return; // page faults may not be observed here
+        };
+        clear(pid).unwrap();
+        std::hint::black_box(&mut *part).fill(2);
+        let mut records = Vec::new();
+        source.drain(&mut records);
+        let range = part.as_ptr_range();
+        let inside = |r: &&Record| matches!(r, Record::Fault(f) if (range.start.addr()..range.end.addr()).contains(&(f.address as usize)));
+        assert_eq!(records.iter().filter(inside).count(), 4, "{records:?}");
+    }
+
+    #[test]
     fn who_reads_its_own_page_table_is_known() {
         let host = Host::default();
         let own = std::process::id();

@@ -4,6 +4,7 @@ use super::places::{BoundThread, Places};
 use nodewise_control::roles::{Known, Votes};
 use nodewise_linux::{Host, affinity};
 use nodewise_machine::NodeId;
+use nodewise_profile::BASE_PAGE_SIZE;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
@@ -22,9 +23,13 @@ const SHARE: f64 = 0.02;
 const INITIAL_CREDIT: Duration = Duration::from_millis(20);
 /// Assumed cost of a reported write fault to its thread.
 const FAULT: Duration = Duration::from_nanos(1000);
-/// Largest number of resident pages for a look. Clearing the bits of that many stops the process for about 10 ms (40 ns
-/// a page).
-const MOST_PAGES: u64 = 250_000;
+/// Largest number of page-table entries for a look: a page has one, and so has a huge page. Clearing the bits of that many
+/// stops the process for about 10 ms (40 ns each).
+const MOST_ENTRIES: u64 = 250_000;
+/// Processes with fewer resident pages are not asked how many of these are in huge pages.
+const FEW_PAGES: u64 = 10_000;
+/// Pages of a huge page.
+const PAGES_OF_A_HUGE: u64 = 512;
 
 /// A process whose threads' roles are detected, with what looks have shown so far.
 pub(super) struct Process {
@@ -38,7 +43,12 @@ pub(super) struct Process {
     cpu: Duration,
     /// CPU time that looks may still cost, seconds; negative if overdrawn.
     credit: f64,
-    resident: u64,
+    /// Page-table entries of its memory.
+    entries: u64,
+    /// Pages of its memory that are in huge pages, when they were counted, and the pause until they are counted again.
+    huge: u64,
+    counted: Option<Instant>,
+    count_pause: Duration,
     seen: BTreeMap<u32, Seen>,
     /// When each thread was sent to another CPU.
     moved: BTreeMap<u32, Instant>,
@@ -83,7 +93,10 @@ impl Process {
             pause: SOON,
             cpu: Duration::ZERO,
             credit: 0.0,
-            resident: 0,
+            entries: 0,
+            huge: 0,
+            counted: None,
+            count_pause: SOON,
             seen: BTreeMap::new(),
             moved: BTreeMap::new(),
             has_changed: false,
@@ -126,13 +139,14 @@ impl Process {
         let Some(usage) = host.usage(pid) else {
             return false;
         };
-        let (threads, resident) = (usage.threads, usage.resident);
+        let threads = usage.threads;
         let cpu = Duration::from_nanos(usage.cpu_ns);
         self.credit += SHARE * cpu.saturating_sub(self.cpu).as_secs_f64();
-        (self.cpu, self.resident) = (cpu, resident);
+        self.cpu = cpu;
         if threads > self.threads {
             self.credit += threads.saturating_sub(self.most) as f64 * INITIAL_CREDIT.as_secs_f64();
             (self.threads, self.most, self.pause) = (threads, threads.max(self.most), SOON);
+            self.count_pause = SOON;
             let soon = now + FIRST;
             self.due = self.multithreaded_since.map_or(soon, |_| self.due.min(soon));
             self.multithreaded_since.get_or_insert(now);
@@ -142,23 +156,38 @@ impl Process {
             return false;
         }
         self.due = now + DRAIN;
-        let worst = resident as f64 * FAULT.as_secs_f64();
+        if threads > 1 {
+            self.count_entries(host, pid, usage.resident, now);
+        }
+        let worst = self.entries as f64 * FAULT.as_secs_f64();
         self.why = match () {
             () if threads < 2 => None,
-            () if resident > MOST_PAGES => {
-                Some("it has more than 250,000 resident pages: looking at all would stop it for too long")
-            }
+            () if self.entries > MOST_ENTRIES => Some(
+                "it has more than 250,000 resident pages, a huge page counted as one: looking at all would stop it for too long",
+            ),
             () if worst > self.credit => Some("a look would have cost more than 2 % of its CPU time"),
             () => None,
         };
         threads > 1 && self.why.is_none()
     }
 
+    /// Estimates the page-table entries of its memory, `resident` pages.
+    fn count_entries(&mut self, host: &Host, pid: u32, resident: u64, now: Instant) {
+        let is_due = |counted| now.duration_since(counted) >= self.count_pause;
+        if resident > FEW_PAGES && self.counted.is_none_or(is_due) {
+            self.huge = host.huge_bytes(pid).unwrap_or(0) / BASE_PAGE_SIZE;
+            self.counted = Some(now);
+            self.count_pause = (2 * self.count_pause).min(LONGEST_INTERVAL);
+        }
+        let huge = self.huge.min(resident);
+        self.entries = resident - huge + huge.div_ceil(PAGES_OF_A_HUGE);
+    }
+
     /// Records that a look has begun, where clearing the bits took `clearing`. Returns the largest CPU time that the
-    /// look may cost: that, and a fault for each resident page, whenever it is written.
+    /// look may cost: that, and a fault for each page-table entry, whenever its memory is written.
     pub fn begins(&mut self, clearing: Duration, now: Instant) -> Duration {
         self.seen.values_mut().for_each(Seen::begin_anew);
-        let cost = clearing + FAULT * u32::try_from(self.resident).unwrap_or(u32::MAX);
+        let cost = clearing + FAULT * u32::try_from(self.entries).unwrap_or(u32::MAX);
         self.credit -= cost.as_secs_f64();
         self.due = now + self.pause;
         cost

@@ -67,8 +67,8 @@ fn looks_cost_no_more_than_their_share_and_no_long_stop() {
     let (told, start) = (Told::new("share"), Instant::now());
     let mut process = Process::new(start);
     let later = |n: u64| start + milliseconds(1000 * n);
-    assert!(!process.begin_look_if_due(&told.host(3, 0, MOST_PAGES + 1), 7, start));
-    assert!(!process.begin_look_if_due(&told.host(3, 0, MOST_PAGES + 1), 7, later(1)));
+    assert!(!process.begin_look_if_due(&told.host(3, 0, MOST_ENTRIES + 1), 7, start));
+    assert!(!process.begin_look_if_due(&told.host(3, 0, MOST_ENTRIES + 1), 7, later(1)));
     assert!(process.why().unwrap().contains("resident"));
     // Two further threads add credit of 20 ms each: enough for 40,000 pages of 1 us.
     assert!(!process.begin_look_if_due(&told.host(3, 0, 40_001), 7, later(2)));
@@ -79,6 +79,29 @@ fn looks_cost_no_more_than_their_share_and_no_long_stop() {
     // The next look must be paid for by CPU time: 2 % of 2 s.
     assert!(!process.begin_look_if_due(&told.host(3, 199, 40_000), 7, later(5)));
     assert!(process.begin_look_if_due(&told.host(3, 201, 40_000), 7, later(6)));
+}
+
+#[test]
+fn a_huge_page_counts_as_one() {
+    let (told, start) = (Told::new("huge"), Instant::now());
+    let mut process = Process::new(start);
+    let huge = |megabytes: u64| {
+        let rollup = format!(
+            "1000-ffff ---p 0 00:00 0 [rollup]\nAnonHugePages: {} kB\n",
+            megabytes << 10
+        );
+        std::fs::write(told.0.join("proc/7/smaps_rollup"), rollup).unwrap();
+    };
+    let later = |n: u64| start + milliseconds(1000 * n);
+    huge(0);
+    // 8 GiB in small pages are too much.
+    assert!(!process.begin_look_if_due(&told.host(9, 9999, 2 << 20), 7, start));
+    assert!(!process.begin_look_if_due(&told.host(9, 9999, 2 << 20), 7, later(1)));
+    assert!(process.why().unwrap().contains("huge page"));
+    // All but 64 MiB of it became huge pages: 16,384 entries, and one for each of 4,064 huge pages.
+    huge((8 << 10) - 64);
+    assert!(process.begin_look_if_due(&told.host(9, 9999, 2 << 20), 7, later(2)));
+    assert_eq!(process.begins(Duration::ZERO, later(2)), FAULT * (16_384 + 4_064));
 }
 
 #[test]
