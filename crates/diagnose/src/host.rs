@@ -21,8 +21,6 @@ pub enum State {
     Limited,
     /// The feature cannot be used on this host; [`Finding::remedy`] says what helps.
     Missing,
-    /// The feature is not part of this version.
-    Later,
 }
 
 /// The result of checking one feature.

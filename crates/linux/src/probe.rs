@@ -76,18 +76,6 @@ pub fn software_events() -> io::Result<()> {
     )
 }
 
-/// Whether the CPU's own counters can be used: opens and closes a cycle counter.
-///
-/// # Errors
-/// As the kernel answers: `ENOENT` in most virtual machines.
-pub fn hardware_events() -> io::Result<()> {
-    use perf_event_open_sys::bindings;
-    open_event(
-        bindings::PERF_TYPE_HARDWARE,
-        u64::from(bindings::PERF_COUNT_HW_CPU_CYCLES),
-    )
-}
-
 fn open_event(kind: u32, config: u64) -> io::Result<()> {
     let mut attributes = perf_event_open_sys::bindings::perf_event_attr {
         type_: kind,

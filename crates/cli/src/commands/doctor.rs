@@ -48,7 +48,6 @@ fn text(diagnosis: &Diagnosis, screen: Screen) -> String {
             State::Works => ("works", 32),
             State::Limited => ("limited", 33),
             State::Missing => ("missing", 31),
-            State::Later => ("later", 2),
         };
         let head = format!("  {word:8}{:16}", finding.name);
         let line = screen.wrap(&head, finding.because.split(' '));

@@ -59,7 +59,7 @@ pub struct Arguments {
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Via {
-    /// The program counts its accesses itself; checked beforehand
+    /// CMD is built with nodewise-cc and counts its accesses itself; checked beforehand
     Auto,
     /// As above, without checking CMD: for scripts and launchers that start an instrumented program
     Instrument,

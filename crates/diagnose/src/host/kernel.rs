@@ -12,8 +12,9 @@ pub fn findings(host: &Host) -> Vec<Finding> {
     if host.is_live() {
         all.insert(0, coverage(host));
         all.extend([memory_policy(), affinity(), threads_follow(), page_moves(host)]);
-        all.extend([faults(host), pmu(), user_faults()]);
+        all.extend([faults(host), user_faults()]);
     }
+    all.extend([pmu(host), damon(host)]);
     all.push(huge_pages(host));
     all.push(balancing(host));
     all.push(memory_limits(host));
@@ -222,17 +223,41 @@ fn faults(host: &Host) -> Finding {
     )
 }
 
-fn pmu() -> Finding {
-    let counters = match probe::hardware_events() {
-        Ok(()) => "this CPU's counters answer".to_owned(),
-        Err(_) => "and this machine shows no CPU counters (usual in virtual machines)".to_owned(),
+/// Checks whether the processor samples loads, which tell how often a thread accesses which node.
+fn pmu(host: &Host) -> Finding {
+    let (state, because) = match host.load_sampler() {
+        Some(sampler) => (
+            State::Limited,
+            format!(
+                "this CPU samples loads ({}): `balance` decides about threads by them, never tried on such a CPU; `record` \
+                 does not take them",
+                sampler.name
+            ),
+        ),
+        None => (
+            State::Missing,
+            "this CPU samples no loads, or does not show it (usual in virtual machines): threads are decided about by page \
+             faults"
+                .to_owned(),
+        ),
     };
-    Finding::new(
-        "observers",
-        "pmu",
-        State::Later,
-        format!("sampled by the CPU: not in this version; {counters}"),
-    )
+    Finding::new("observers", "pmu", state, because)
+}
+
+/// Checks for DAMON, which knows how hot a region is and not who uses it.
+fn damon(host: &Host) -> Finding {
+    let (state, because) = match host.sys().join("kernel/mm/damon/admin").exists() {
+        true => (
+            State::Limited,
+            "this kernel has it: it tells how hot a region is and not who uses it, so it samples nothing here; `balance` says \
+             if its schemes move pages",
+        ),
+        false => (
+            State::Missing,
+            "this kernel does not have it; nothing here needs it",
+        ),
+    };
+    Finding::new("observers", "damon", state, because)
 }
 
 /// Checks sampling by userfaultfd, which works without the kernel's NUMA balancing.
