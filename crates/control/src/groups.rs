@@ -121,11 +121,14 @@ impl Groups {
         let free = |process: &u32| {
             !decision.orders.contains_key(process) && !self.processes[process].judge.backs_off(now_ns)
         };
-        for process in search.together(gaining, free) {
+        for process in search.together(gaining.clone(), free) {
             let known = self.processes.entry(process).or_default();
             known.gaining = 0;
             let own = || threads.iter().zip(&best).filter(|(t, _)| t.process == process);
-            known.judge.acted(now_ns, own().map(|(t, _)| t));
+            // One that only makes room need not gain by it.
+            if gaining.contains(&process) {
+                known.judge.acted(now_ns, own().map(|(t, _)| t));
+            }
             let nodes = own().map(|(t, to)| (t.number, *to)).collect();
             decision.orders.insert(process, Order::Bind(nodes));
         }
@@ -187,7 +190,7 @@ impl Found<'_> {
             let before = gaining.len();
             gaining.retain(|process| !coming.contains(process));
             if gaining.len() == before {
-                return BTreeSet::new(); // others cannot make room without crowding a node themselves
+                gaining.pop_last(); // others cannot make room without crowding a node themselves
             }
         }
     }
@@ -209,16 +212,16 @@ impl Found<'_> {
         }
     }
 
-    /// The nodes that become overfull if only the threads of these processes go where they are best.
+    /// The nodes that get more threads and are overfull then, if only the threads of these processes go where they are best.
     fn made_overfull(&self, bound: &BTreeSet<u32>) -> BTreeSet<NodeId> {
         let place = |(thread, from, to): (&Thread, NodeId, NodeId)| match bound.contains(&thread.process) {
             true => to,
             false => from,
         };
         let after: Vec<NodeId> = self.each().map(place).collect();
+        let on = |nodes: &[NodeId], node: &NodeId| nodes.iter().filter(|n| *n == node).count();
         let mut crowded = overfull(self.cost.threads, self.rooms, &after);
-        let before = overfull(self.cost.threads, self.rooms, self.current);
-        crowded.retain(|node| !before.contains(node));
+        crowded.retain(|node| on(&after, node) > on(self.current, node));
         crowded
     }
 

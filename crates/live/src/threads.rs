@@ -180,9 +180,9 @@ impl ThreadScheduler {
         }
     }
 
-    /// Whether threads are bound as they were found, until there is a decision about them.
+    /// Whether the session is at its start, and threads are bound as they were found.
     pub fn holds(&self) -> bool {
-        !self.held.is_empty()
+        !self.held.is_empty() && self.passed <= INITIAL_BINDING
     }
 
     /// Releases the threads bound by [`Self::hold`], and those that they have created since, also in other processes.
@@ -484,12 +484,14 @@ impl Drop for ThreadScheduler {
     }
 }
 
-/// Whether threads of these processes keep all CPUs of all nodes busy.
+/// Whether threads of these processes keep all CPUs of all nodes busy, and no node has a thread too many: the kernel has
+/// nothing to level then.
 fn all_busy(topology: &Topology, seen: &[Seen]) -> bool {
     let threads = || seen.iter().flat_map(|s| &s.threads);
     let busy = |node: NodeId| {
         let on = threads().filter(|t| t.node == node);
-        on.map(|t| t.demand).sum::<f64>() > topology.cpus(node).len() as f64 - SPARE
+        let excess = on.map(|t| t.demand).sum::<f64>() - topology.cpus(node).len() as f64;
+        excess > -SPARE && excess < 1.0 - SPARE
     };
     topology
         .machine

@@ -225,39 +225,29 @@ fn faults(host: &Host) -> Finding {
 
 /// Checks whether the processor samples loads, which tell how often a thread accesses which node.
 fn pmu(host: &Host) -> Finding {
-    let (state, because) = match host.load_sampler() {
-        Some(sampler) => (
-            State::Limited,
-            format!(
-                "this CPU samples loads ({}): `balance` decides about threads by them, never tried on such a CPU; `record` \
-                 does not take them",
-                sampler.name
-            ),
+    let because = match host.load_sampler() {
+        Some(sampler) => format!(
+            "this CPU samples loads ({}): `balance` decides about threads by them if it may, never tried on such a CPU; \
+             `record` does not take them",
+            sampler.name
         ),
-        None => (
-            State::Missing,
-            "this CPU samples no loads, or does not show it (usual in virtual machines): threads are decided about by page \
-             faults"
-                .to_owned(),
-        ),
+        None => "this CPU samples no loads, or does not show it (usual in virtual machines): threads are decided about by page \
+                 faults"
+            .to_owned(),
     };
-    Finding::new("observers", "pmu", state, because)
+    Finding::new("observers", "pmu", State::Limited, because)
 }
 
 /// Checks for DAMON, which knows how hot a region is and not who uses it.
 fn damon(host: &Host) -> Finding {
-    let (state, because) = match host.sys().join("kernel/mm/damon/admin").exists() {
-        true => (
-            State::Limited,
+    let because = match host.sys().join("kernel/mm/damon/admin").exists() {
+        true => {
             "this kernel has it: it tells how hot a region is and not who uses it, so it samples nothing here; `balance` says \
-             if its schemes move pages",
-        ),
-        false => (
-            State::Missing,
-            "this kernel does not have it; nothing here needs it",
-        ),
+             if its schemes move pages"
+        }
+        false => "this kernel does not have it; nothing here needs it",
     };
-    Finding::new("observers", "damon", state, because)
+    Finding::new("observers", "damon", State::Limited, because)
 }
 
 /// Checks sampling by userfaultfd, which works without the kernel's NUMA balancing.

@@ -2,7 +2,7 @@
 
 use super::places::{BoundThread, Places};
 use nodewise_control::roles::{Known, Votes};
-use nodewise_linux::{Host, affinity};
+use nodewise_linux::{Host, affinity, clock};
 use nodewise_machine::NodeId;
 use nodewise_profile::BASE_PAGE_SIZE;
 use std::collections::BTreeMap;
@@ -145,8 +145,10 @@ impl Process {
         self.cpu = cpu;
         if threads > self.threads {
             self.credit += threads.saturating_sub(self.most) as f64 * INITIAL_CREDIT.as_secs_f64();
+            if threads > self.most {
+                self.count_pause = SOON;
+            }
             (self.threads, self.most, self.pause) = (threads, threads.max(self.most), SOON);
-            self.count_pause = SOON;
             let soon = now + FIRST;
             self.due = self.multithreaded_since.map_or(soon, |_| self.due.min(soon));
             self.multithreaded_since.get_or_insert(now);
@@ -157,7 +159,15 @@ impl Process {
         }
         self.due = now + DRAIN;
         if threads > 1 {
-            self.count_entries(host, pid, usage.resident, now);
+            let is_due = |counted| now.duration_since(counted) >= self.count_pause;
+            let due = self.counted.is_none_or(is_due);
+            self.count_entries(host, pid, usage.resident, due.then_some(now));
+            // A look that only huge pages permit rests on their present number.
+            let permitted =
+                |entries: u64| entries <= MOST_ENTRIES && entries as f64 * FAULT.as_secs_f64() <= self.credit;
+            if !due && permitted(self.entries) && !permitted(usage.resident) {
+                self.count_entries(host, pid, usage.resident, Some(now));
+            }
         }
         let worst = self.entries as f64 * FAULT.as_secs_f64();
         self.why = match () {
@@ -171,11 +181,17 @@ impl Process {
         threads > 1 && self.why.is_none()
     }
 
-    /// Estimates the page-table entries of its memory, `resident` pages.
-    fn count_entries(&mut self, host: &Host, pid: u32, resident: u64, now: Instant) {
-        let is_due = |counted| now.duration_since(counted) >= self.count_pause;
-        if resident > FEW_PAGES && self.counted.is_none_or(is_due) {
-            self.huge = host.huge_bytes(pid).unwrap_or(0) / BASE_PAGE_SIZE;
+    /// Estimates the page-table entries of its memory, `resident` pages; counts huge pages if `now` is given.
+    fn count_entries(&mut self, host: &Host, pid: u32, resident: u64, now: Option<Instant>) {
+        if resident <= FEW_PAGES {
+            self.huge = 0;
+        } else if let Some(now) = now {
+            let began = clock::own_cpu_time();
+            let bytes = host.huge_bytes(pid);
+            if bytes.is_ok() {
+                self.credit -= clock::own_cpu_time().saturating_sub(began).as_secs_f64();
+            }
+            self.huge = bytes.unwrap_or(0) / BASE_PAGE_SIZE;
             self.counted = Some(now);
             self.count_pause = (2 * self.count_pause).min(LONGEST_INTERVAL);
         }

@@ -29,6 +29,8 @@ struct Decider {
     groups: Groups,
     /// Number of CPUs of each node that other programs use, smoothed.
     others: Vec<f64>,
+    /// Whether threads share cores, as there were not enough for all.
+    shares_cores: bool,
 }
 
 impl GroupRule {
@@ -84,7 +86,8 @@ impl GroupRule {
         let now = others
             .iter()
             .map(|o| o * all.min(each) / each.max(f64::MIN_POSITIVE));
-        let smoothed = &mut self.deciders.entry(cpus.to_vec()).or_default().others;
+        let decider = self.deciders.entry(cpus.to_vec()).or_default();
+        let smoothed = &mut decider.others;
         smoothed.resize(places.len(), 0.0);
         smoothed
             .iter_mut()
@@ -100,16 +103,17 @@ impl GroupRule {
         let cores = rooms(&|place| topology.cores_among(place.node, cpus));
         let active = seen.iter().filter(|s| s.cpus == cpus && !s.pinned);
         let active: usize = active.map(|s| s.threads.len()).sum();
-        capacity(active, cores, rooms(&|place| place.threads))
+        let cpus = rooms(&|place| place.threads);
+        decider.shares_cores = share_cores(active, &cores, decider.shares_cores);
+        if decider.shares_cores { cpus } else { cores }
     }
 }
 
-/// Cores, or CPUs if there are not enough cores for the active threads.
-fn capacity(active: usize, cores: Vec<Room>, cpus: Vec<Room>) -> Vec<Room> {
-    match active as f64 <= cores.iter().map(|r| r.cpus).sum() {
-        true => cores,
-        false => cpus,
-    }
+/// Whether threads have to share cores: there are more than cores. Once they do, until a core of each node is left, so that
+/// a thread more or less does not turn all assignments.
+fn share_cores(active: usize, cores: &[Room], before: bool) -> bool {
+    let spare = if before { cores.len() as f64 } else { 0.0 };
+    active as f64 + spare > cores.iter().map(|r| r.cpus).sum()
 }
 
 fn threads(seen: &Seen) -> impl Iterator<Item = Thread> + '_ {
@@ -158,14 +162,18 @@ mod tests {
 
     #[test]
     fn threads_get_cores_of_their_own_as_long_as_there_are_any() {
-        let rooms = |each: f64| {
-            let room = |node| Room {
-                node: NodeId(node),
-                cpus: each,
-            };
-            vec![room(0), room(1)]
+        let room = |node| Room {
+            node: NodeId(node),
+            cpus: 4.0,
         };
-        let of = |active| capacity(active, rooms(4.0), rooms(8.0))[0].cpus;
-        assert_eq!([1, 8, 9, 16].map(of), [4.0, 4.0, 8.0, 8.0]);
+        let cores = [room(0), room(1)];
+        assert_eq!(
+            [1, 8, 9, 16].map(|n| share_cores(n, &cores, false)),
+            [false, false, true, true]
+        );
+        assert_eq!(
+            [6, 7, 8].map(|n| share_cores(n, &cores, true)),
+            [false, true, true]
+        );
     }
 }

@@ -20,7 +20,9 @@ const ENOUGH: usize = 64;
 /// [`nodewise_control::groups`].
 const MOST: f64 = 2.0 / 3.0;
 /// The same where the kernel has seen that they share memory.
-const MOST_OF_A_GROUP: f64 = 0.5;
+const MOST_OF_A_GROUP: f64 = 0.6;
+/// The same where the kernel has seen them share memory with others than each other.
+const NEARLY_ALL: f64 = 0.95;
 /// Threads with less CPU time than this share of the process's busiest thread's do not count.
 const WORKED: f64 = 0.25;
 /// Largest number of threads of a process whose preferred nodes are queried.
@@ -39,21 +41,22 @@ pub fn belonging<'a>(
     for one in running.iter().filter(|s| !s.pinned) {
         let tasks = host.tasks(one.pid).unwrap_or_default();
         let working = at_work(&tasks);
-        let known: BTreeMap<u32, BalancedThread> = match tasks.len() <= MOST_ASKED {
-            true => tasks
-                .iter()
-                .map(|t| (t.tid, host.balanced_thread(one.pid, t.tid)))
-                .collect(),
-            false => BTreeMap::new(),
+        // Memory may be on nodes without CPUs.
+        let usable = |n: &NodeId| one.nodes.contains(n) && !topology.cpus_among(*n, &one.cpus).is_empty();
+        let asks = tasks.len() <= MOST_ASKED;
+        let known = |tid: u32| match asks {
+            true => host.balanced_thread(one.pid, tid),
+            false => BalancedThread::default(),
         };
-        let shares = are_one_group(working.iter().map(|tid| known.get(tid).and_then(|k| k.group)));
-        let least = if shares { MOST_OF_A_GROUP } else { MOST };
-        let home = home(host, topology, one.pid, least);
+        let most = home(host, topology, one.pid).filter(|(node, _)| usable(node));
+        let home = most.and_then(|(node, share)| {
+            let groups = || working.iter().map(|tid| known(*tid).group);
+            let is_home = share >= NEARLY_ALL || share >= MOST_OF_A_GROUP && share >= least(groups());
+            is_home.then_some(node)
+        });
         let node = |task: &Task| {
-            let preferred = || known.get(&task.tid)?.preferred;
-            let to = home.or_else(|| topology.node(preferred()?));
-            // Memory may be on nodes without CPUs.
-            let to = to.filter(|n| one.nodes.contains(n) && !topology.cpus_among(*n, &one.cpus).is_empty());
+            let preferred = || topology.node(known(task.tid).preferred?).filter(usable);
+            let to = home.or_else(preferred);
             Some((task.tid, to.or_else(|| topology.node_of_cpu(task.cpu))?))
         };
         let with = |nodes: &[(u32, NodeId)]| {
@@ -76,14 +79,18 @@ pub fn belonging<'a>(
     found
 }
 
-/// Whether the threads are two at least, all in one of the kernel's groups of threads that share memory.
-fn are_one_group(groups: impl Iterator<Item = Option<u32>>) -> bool {
-    let groups: Vec<Option<u32>> = groups.collect();
-    groups.len() > 1 && groups[0].is_some() && groups.iter().all(|group| *group == groups[0])
+/// The share of a process's memory that has to be on one node, by the kernel's groups of its threads.
+fn least(groups: impl Iterator<Item = Option<u32>>) -> f64 {
+    let groups: BTreeSet<Option<u32>> = groups.collect();
+    match (groups.len(), groups.contains(&None)) {
+        (1, false) => MOST_OF_A_GROUP,
+        (0..=2, true) => MOST,
+        _ => NEARLY_ALL,
+    }
 }
 
-/// The node that holds at least this share of the sampled pages of a process, if there is one.
-fn home(host: &Host, topology: &Topology, pid: u32, least: f64) -> Option<NodeId> {
+/// The node that holds most of the sampled pages of a process, and its share of them, if there are enough.
+fn home(host: &Host, topology: &Topology, pid: u32) -> Option<(NodeId, f64)> {
     let areas = host.maps(pid).ok()?;
     let own: Vec<(u64, u64)> = areas
         .iter()
@@ -94,8 +101,7 @@ fn home(host: &Host, topology: &Topology, pid: u32, least: f64) -> Option<NodeId
     let nodes: Vec<NodeId> = statuses.iter().filter_map(|s| topology.node(s.node()?)).collect();
     let on = |node: NodeId| nodes.iter().filter(|n| **n == node).count();
     let most = nodes.iter().copied().max_by_key(|node| on(*node))?;
-    let settled = nodes.len() >= ENOUGH && on(most) as f64 >= least * nodes.len() as f64;
-    settled.then_some(most)
+    (nodes.len() >= ENOUGH).then(|| (most, on(most) as f64 / nodes.len() as f64))
 }
 
 /// Addresses of pages at equal distances over these areas; fewer than twice [`LOOKED_UP`].
@@ -147,11 +153,14 @@ mod tests {
     }
 
     #[test]
-    fn threads_of_one_group_share_memory() {
-        let shares = |groups: &[Option<u32>]| are_one_group(groups.iter().copied());
-        assert!(shares(&[Some(7), Some(7)]));
-        assert!(!shares(&[Some(7), Some(8)]) && !shares(&[Some(7), None]) && !shares(&[None, None]));
-        assert!(!shares(&[Some(7)]) && !shares(&[]));
+    fn how_much_memory_has_to_be_on_a_node_depends_on_what_is_known_of_sharing() {
+        let least = |groups: &[Option<u32>]| least(groups.iter().copied());
+        assert_eq!(least(&[Some(7), Some(7)]), MOST_OF_A_GROUP);
+        assert_eq!([least(&[Some(7), None]), least(&[None, None])], [MOST; 2]);
+        assert_eq!(
+            [least(&[Some(7), Some(8)]), least(&[Some(7), Some(8), None])],
+            [NEARLY_ALL; 2]
+        );
     }
 
     #[test]
