@@ -12,6 +12,9 @@ mod assignment;
 mod judge;
 mod sharing;
 
+#[cfg(test)]
+mod properties;
+
 pub use assignment::{Room, Thread};
 pub use sharing::Sharing;
 
@@ -84,8 +87,9 @@ impl Groups {
     ) -> ThreadDecision {
         let processes: BTreeSet<u32> = threads.iter().map(|t| t.process).collect();
         self.processes.retain(|process, _| processes.contains(process));
-        let now: Vec<NodeId> = threads.iter().map(|t| t.node).collect();
-        let overfull = overfull(threads, rooms, &now);
+        let cost = Cost::new(threads, sharing);
+        let current = cost.current();
+        let overfull = overfull(threads, rooms, &current);
         let mut decision = ThreadDecision::default();
         for process in &processes {
             let own = || threads.iter().filter(|t| t.process == *process);
@@ -100,11 +104,9 @@ impl Groups {
                 decision.orders.insert(*process, Order::Release(Why::Overfull));
             }
         }
-        let cost = Cost::new(threads, sharing);
         let Some(best) = assign(&cost, rooms) else {
             return decision;
         };
-        let current = cost.current();
         // Adding 0 turns the sum of nothing, -0, into 0.
         decision.remote = (cost.remote_now(&current), cost.remote_later(&best) + 0.0);
         let search = Found {
@@ -232,6 +234,3 @@ impl Found<'_> {
         threads.map(|(thread, (from, to))| (thread, *from, *to))
     }
 }
-
-#[cfg(test)]
-mod properties;

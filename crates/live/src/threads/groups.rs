@@ -101,8 +101,7 @@ impl GroupRule {
             places.iter().zip(smoothed.iter()).map(room).collect()
         };
         let cores = rooms(&|place| topology.cores_among(place.node, cpus));
-        let active = seen.iter().filter(|s| s.cpus == cpus && !s.pinned);
-        let active: usize = active.map(|s| s.threads.len()).sum();
+        let active: usize = placed().map(|s| s.threads.len()).sum();
         let cpus = rooms(&|place| place.threads);
         decider.shares_cores = share_cores(active, &cores, decider.shares_cores);
         if decider.shares_cores { cpus } else { cores }

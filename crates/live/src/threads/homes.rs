@@ -43,19 +43,18 @@ pub fn belonging<'a>(
         let working = at_work(&tasks);
         // Memory may be on nodes without CPUs.
         let usable = |n: &NodeId| one.nodes.contains(n) && !topology.cpus_among(*n, &one.cpus).is_empty();
-        let asks = tasks.len() <= MOST_ASKED;
-        let known = |tid: u32| match asks {
-            true => host.balanced_thread(one.pid, tid),
-            false => BalancedThread::default(),
-        };
         let most = home(host, topology, one.pid).filter(|(node, _)| usable(node));
-        let home = most.and_then(|(node, share)| {
-            let groups = || working.iter().map(|tid| known(*tid).group);
-            let is_home = share >= NEARLY_ALL || share >= MOST_OF_A_GROUP && share >= least(groups());
-            is_home.then_some(node)
-        });
+        // The kernel is asked once for each thread, and not where memory alone decides.
+        let asks = tasks.len() <= MOST_ASKED && most.is_none_or(|(_, share)| share < NEARLY_ALL);
+        let asked = tasks.iter().filter(|_| asks);
+        let known: BTreeMap<u32, BalancedThread> = asked
+            .map(|t| (t.tid, host.balanced_thread(one.pid, t.tid)))
+            .collect();
+        let groups = working.iter().map(|tid| known.get(tid)?.group);
+        let least = least(groups);
+        let home = most.filter(|(_, share)| *share >= least).map(|(node, _)| node);
         let node = |task: &Task| {
-            let preferred = || topology.node(known(task.tid).preferred?).filter(usable);
+            let preferred = || topology.node(known.get(&task.tid)?.preferred?).filter(usable);
             let to = home.or_else(preferred);
             Some((task.tid, to.or_else(|| topology.node_of_cpu(task.cpu))?))
         };
