@@ -59,6 +59,7 @@ export interface Roles {
   by_chance: number;
   in_parts: number;
   loops: { function: string; site: string; schedule: string; share: number; advice: string }[];
+  not_followed: "openmp" | "too-many-pages" | "not-written" | null;
   sentence: string;
 }
 

@@ -31,7 +31,7 @@ fn paying(simulation: &Simulation) -> impl Iterator<Item = &Prediction> {
     ranked.filter(|p| !p.policy.starts_with("random"))
 }
 
-/// Whether another run keeps the predicted local fraction if each thread is moved to its part.
+/// Whether another run keeps the predicted local fraction where `run` binds threads by the data that they take, if it can.
 #[must_use]
 pub fn is_valid_in_other_runs(p: &Prediction) -> bool {
     p.other_runs

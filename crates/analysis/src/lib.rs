@@ -39,6 +39,7 @@ mod thread_set;
 mod timeline;
 mod usage;
 mod visitor;
+mod votes;
 
 #[cfg(test)]
 mod fixtures;
@@ -61,10 +62,14 @@ pub use node_counts::NodeCounts;
 pub use object_names::object_names;
 pub use pattern::Pattern;
 pub use region_sums::RegionUse;
-pub use roles::{Assignment, Expected, Roles, SharedCounter, left_to_first_touch, shared_counters, taken};
+pub use roles::{
+    Assignment, Expected, MOST_WATCHED_PAGES, NotFollowed, Roles, SharedCounter, ThreadData, assign_threads,
+    left_to_first_touch, shared_counters, taken,
+};
 pub use sampled::{MAX_INTENSITY_RATIO, SampleEstimator, Sampled, Samples, sampled_share};
 pub use sharing::{SharingClass, SharingMatrix};
 pub use slices::{SliceVisitor, Slices};
 pub use timeline::{SliceMetrics, Timeline, TimelineBuilder};
 pub use usage::{Usage, UsageMaps};
 pub use visitor::{Visitor, read};
+pub use votes::Votes;

@@ -7,13 +7,19 @@
 //! which several threads access only a few lines are left out, because how long a thread waits for a variable says
 //! nothing about its part.
 
-use crate::{Affinity, Histogram, PageView, contended_pages, first_touches, thread_numbers};
-use nodewise_machine::NodeId;
-use nodewise_profile::{
-    CounterUse, Object, ObjectId, ObjectKind, PageNumber, Profile, Region, RegionKind, Schedule, SiteId,
-    TakenPart, ThreadId,
-};
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+mod assign;
+mod by_data;
+mod expected;
+mod taken;
+
+pub use assign::{ThreadData, assign_threads};
+pub use by_data::{MOST_WATCHED_PAGES, NotFollowed};
+pub use expected::{Expected, left_to_first_touch};
+pub use taken::taken;
+
+use crate::thread_numbers;
+use nodewise_profile::{CounterUse, Profile, Region, RegionKind, Schedule, SiteId};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// How the threads of a program get their parts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -122,17 +128,9 @@ struct PartShare {
     /// The part that the thread is matched with, which determines its node if threads are bound by data; `None` if it is
     /// matched with none, as where the other run has more threads than there are parts.
     matched: Option<u32>,
+    accesses: f64,
     /// The thread's share of the accesses to the part.
     share: f64,
-}
-
-/// Local fractions that another run is expected to have under a mapping.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Expected {
-    /// With threads bound by their numbers.
-    pub by_number: f64,
-    /// With each thread on the node of the part that it takes.
-    pub by_data: f64,
 }
 
 impl Roles {
@@ -262,181 +260,10 @@ impl Roles {
             self.part_threads.entry((run, part)).or_default().push(PartShare {
                 by,
                 matched: own,
+                accesses,
                 share: accesses / parts[&part],
             });
         }
-    }
-
-    /// The expected local fractions of another run, over accesses to pages that `counts` selects. Pages are on the
-    /// nodes in `homes`. What a thread of the recorded run accessed is accessed in another run by the threads that have
-    /// its part there. Pages that are `left` to first touch are on the nodes of the threads that have the part of the
-    /// thread that touched them.
-    #[must_use]
-    pub fn expected(
-        &self,
-        profile: &Profile,
-        histogram: &Histogram,
-        affinity: &Affinity,
-        (homes, left): (&[NodeId], &[bool]),
-        counts: impl Fn(&PageView<'_>) -> bool,
-    ) -> Expected {
-        let touches = first_touches(profile, histogram);
-        let by = |on: fn(&PartShare) -> Option<u32>, anywhere: bool| {
-            let mut places = PartNodes::new(self, profile, affinity, (on, anywhere));
-            let (mut sum, mut local) = (0.0, 0.0);
-            for page in histogram.iter().filter(|page| counts(page)) {
-                let touch = touches[page.index].filter(|_| left[page.index]);
-                for entry in page.entries {
-                    let accesses = entry.accesses() as f64;
-                    sum += accesses;
-                    local += accesses
-                        * match touch {
-                            Some(touch) => places.same_node_probability(entry.thread, touch.thread),
-                            None => places.on(entry.thread, homes[page.index]),
-                        };
-                }
-            }
-            if sum > 0.0 { local / sum } else { 1.0 }
-        };
-        Expected {
-            by_number: by(|p| Some(p.by), true),
-            by_data: by(|p| p.matched, self.assignment == Assignment::Dynamic),
-        }
-    }
-}
-
-/// For each page, whether a map's rules would leave it to first touch: it is on its first-touch node, and so are nearly
-/// all accesses to its object.
-#[must_use]
-pub fn left_to_first_touch(
-    profile: &Profile,
-    histogram: &Histogram,
-    affinity: &Affinity,
-    homes: &[NodeId],
-) -> Vec<bool> {
-    const MIN_FIRST_TOUCH_SHARE: f64 = 0.95;
-    let touches = first_touches(profile, histogram);
-    let there: Vec<bool> = touches
-        .iter()
-        .zip(homes)
-        .map(|(touch, home)| touch.is_some_and(|touch| affinity.node(touch.thread) == *home))
-        .collect();
-    let mut sums: BTreeMap<ObjectId, (u64, u64)> = BTreeMap::new();
-    for page in histogram.iter() {
-        let (all, at_home) = sums.entry(page.object).or_default();
-        *all += page.accesses();
-        *at_home += page.accesses() * u64::from(there[page.index]);
-    }
-    let is_left = |object: ObjectId| {
-        let (all, at_home) = sums[&object];
-        at_home as f64 >= MIN_FIRST_TOUCH_SHARE * all as f64
-    };
-    histogram
-        .iter()
-        .map(|page| there[page.index] && is_left(page.object))
-        .collect()
-}
-
-/// Share of a part's accesses by node.
-type Shares = BTreeMap<NodeId, f64>;
-
-/// The nodes on which the parts of the recorded threads are done in each run.
-struct PartNodes {
-    /// The number of each thread of the recorded run, and the node of each number.
-    numbers: Vec<u32>,
-    nodes: Vec<NodeId>,
-    /// For each run, the parts for which threads are known.
-    runs: Vec<HashMap<u32, Shares>>,
-    /// The nodes of a part of the team, if each of the team's threads may have it.
-    anywhere: Option<Shares>,
-    team: BTreeSet<u32>,
-    /// Cache of [`PartNodes::same_node_probability`], by pair of threads.
-    same_node_probability: HashMap<(ThreadId, ThreadId), f64>,
-}
-
-impl PartNodes {
-    /// Puts each player on the node of the number that `on` returns. Without compared runs, a part of the team is done
-    /// by any of its threads if `anywhere` is set, else by the thread with its number.
-    fn new(
-        roles: &Roles,
-        profile: &Profile,
-        affinity: &Affinity,
-        (on, anywhere): (fn(&PartShare) -> Option<u32>, bool),
-    ) -> Self {
-        let team = if anywhere {
-            roles.team.clone()
-        } else {
-            BTreeSet::new()
-        };
-        let nodes = affinity.by_number(profile);
-        let mut runs: BTreeMap<u32, HashMap<u32, Shares>> = BTreeMap::new();
-        for (&(run, part), part_threads) in &roles.part_threads {
-            let shares = runs.entry(run).or_default().entry(part).or_default();
-            for part_thread in part_threads {
-                match on(part_thread).and_then(|number| nodes.get(number as usize)) {
-                    Some(node) => *shares.entry(*node).or_default() += part_thread.share,
-                    // It has no part, or the recorded run had fewer threads: this one may be on any node.
-                    None => {
-                        for node in &nodes {
-                            *shares.entry(*node).or_default() += part_thread.share / nodes.len() as f64;
-                        }
-                    }
-                }
-            }
-        }
-        let mut anywhere = Shares::new();
-        for node in team.iter().filter_map(|n| nodes.get(*n as usize)) {
-            *anywhere.entry(*node).or_default() += 1.0 / team.len() as f64;
-        }
-        let mut runs: Vec<_> = runs.into_values().collect();
-        if runs.is_empty() {
-            runs.push(HashMap::new());
-        }
-        Self {
-            numbers: thread_numbers(profile),
-            nodes,
-            runs,
-            anywhere: (!anywhere.is_empty()).then_some(anywhere),
-            team,
-            same_node_probability: HashMap::new(),
-        }
-    }
-
-    /// The share of a thread's part that is done on `node` in one run.
-    fn share(&self, run: &HashMap<u32, Shares>, thread: ThreadId, node: NodeId) -> f64 {
-        let part = self.numbers[thread.index()];
-        let shares = run
-            .get(&part)
-            .or_else(|| self.anywhere.as_ref().filter(|_| self.team.contains(&part)));
-        match shares {
-            Some(shares) => shares.get(&node).copied().unwrap_or(0.0),
-            None => f64::from(u8::from(self.nodes[part as usize] == node)),
-        }
-    }
-
-    /// The share of a thread's part that is done on `node`, mean over the runs.
-    fn on(&self, thread: ThreadId, node: NodeId) -> f64 {
-        let shares = self.runs.iter().map(|run| self.share(run, thread, node));
-        shares.sum::<f64>() / self.runs.len() as f64
-    }
-
-    /// The probability that the parts of two threads are done on the same node, mean over the runs.
-    fn same_node_probability(&mut self, one: ThreadId, other: ThreadId) -> f64 {
-        if one == other {
-            return 1.0;
-        }
-        let pair = (one.min(other), one.max(other));
-        if let Some(known) = self.same_node_probability.get(&pair) {
-            return *known;
-        }
-        let all: BTreeSet<NodeId> = self.nodes.iter().copied().collect();
-        let in_run = |run: &HashMap<u32, Shares>| {
-            let both = |node: &NodeId| self.share(run, one, *node) * self.share(run, other, *node);
-            all.iter().map(both).sum::<f64>()
-        };
-        let share = self.runs.iter().map(in_run).sum::<f64>() / self.runs.len() as f64;
-        self.same_node_probability.insert(pair, share);
-        share
     }
 }
 
@@ -499,94 +326,6 @@ fn accesses_by_chance(cells: &[(u32, u32, u64)]) -> f64 {
     let (parts, threads) = (descending(parts), descending(threads));
     let all: f64 = parts.iter().sum();
     parts.iter().zip(&threads).map(|(p, t)| p * t).sum::<f64>() / all.max(1.0)
-}
-
-/// Identifies an object across runs. It does not include the allocating thread, which may differ.
-type Key<'a> = (u16, ObjectKind, String, &'a str, u32, u64);
-
-/// The first page of each object that can be identified in another run: no other object has the same key.
-fn keys(profile: &Profile) -> HashMap<Key<'_>, PageNumber> {
-    let sites: Vec<String> = profile.sites.iter().map(ToString::to_string).collect();
-    let mut found: HashMap<Key<'_>, Option<PageNumber>> = HashMap::new();
-    for object in profile.objects.iter().filter(|o| o.kind.is_mappable()) {
-        found
-            .entry(key(object, &sites))
-            .and_modify(|first| *first = None)
-            .or_insert(Some(object.first_page));
-    }
-    found
-        .into_iter()
-        .filter_map(|(key, first)| Some((key, first?)))
-        .collect()
-}
-
-fn key<'a>(object: &'a Object, sites: &[String]) -> Key<'a> {
-    let site = sites.get(object.site.index()).cloned().unwrap_or_default();
-    (
-        object.first_page.process(),
-        object.kind,
-        site,
-        &object.name,
-        object.sequence,
-        object.pages,
-    )
-}
-
-/// The parts that threads took in another run of the same command; `run` is that run's number in the rows. Histograms
-/// are of base pages. Objects of another size, and those that several threads allocate at one site, are left out,
-/// because they cannot be identified in the other run.
-#[must_use]
-pub fn taken(
-    run: u32,
-    (profile, histogram): (&Profile, &Histogram),
-    (other, others): (&Profile, &Histogram),
-) -> Vec<TakenPart> {
-    let keys = keys(profile);
-    let sites: Vec<String> = other.sites.iter().map(ToString::to_string).collect();
-    let first_pages: Vec<Option<PageNumber>> = other
-        .objects
-        .iter()
-        .map(|o| keys.get(&key(o, &sites)).copied())
-        .collect();
-    let (parts, numbers) = (thread_numbers(profile), thread_numbers(other));
-    let waits = |histogram: &Histogram| -> BTreeSet<usize> {
-        contended_pages(histogram)
-            .iter()
-            .map(|contended| contended.page)
-            .collect()
-    };
-    let (waits_here, waits_there) = (waits(histogram), waits(others));
-    let mut sums: BTreeMap<(Option<u32>, u32), u64> = BTreeMap::new();
-    for page in others.iter() {
-        let object = &other.objects[page.object.index()];
-        let Some(first) = first_pages[page.object.index()] else {
-            continue;
-        };
-        let here = PageNumber(first.0 + page.page.0.saturating_sub(object.first_page.0));
-        let part = histogram.pages.binary_search(&here).ok();
-        if waits_there.contains(&page.index) || part.is_some_and(|at| waits_here.contains(&at)) {
-            continue;
-        }
-        let part = part.and_then(|at| majority_thread(&histogram.page(at)));
-        for entry in page.entries {
-            let by = numbers[entry.thread.index()];
-            *sums.entry((part.map(|thread| parts[thread]), by)).or_default() += entry.accesses();
-        }
-    }
-    let rows = sums.into_iter().filter(|(_, accesses)| *accesses > 0);
-    rows.map(|((part, by), accesses)| TakenPart {
-        run,
-        part,
-        by,
-        accesses,
-    })
-    .collect()
-}
-
-/// The thread that makes more than half of a page's accesses, if there is one.
-fn majority_thread(page: &PageView<'_>) -> Option<usize> {
-    let most = page.entries.iter().max_by_key(|e| e.accesses())?;
-    (2 * most.accesses() > page.accesses()).then_some(most.thread.index())
 }
 
 #[cfg(test)]

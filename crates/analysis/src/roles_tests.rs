@@ -1,7 +1,8 @@
 use super::*;
-use nodewise_machine::CpuId;
+use crate::{Affinity, Histogram};
+use nodewise_machine::{CpuId, NodeId};
 use nodewise_profile::{
-    Access, CounterUse, FirstTouch, InMemory, ObjectId, Region, RegionKind, SiteId, Thread, ThreadId,
+    Access, FirstTouch, InMemory, Object, ObjectId, ObjectKind, PageNumber, TakenPart, Thread, ThreadId,
 };
 
 const THREADS: u32 = 8;
@@ -25,12 +26,12 @@ fn run(first: u64, share: impl Fn(u32, u64) -> u64) -> (Profile, Histogram) {
         page: PageNumber(first + page),
         len: 1,
         thread: ThreadId(thread),
-        reads: share(thread, page),
+        writes: share(thread, page),
         lines: share(thread, page),
         ..Access::default()
     };
     let rows = (0..PAGES).flat_map(|page| (0..THREADS).map(move |thread| row(page, thread)));
-    let rows: Vec<Access> = rows.filter(|r| r.reads > 0).collect();
+    let rows: Vec<Access> = rows.filter(|r| r.writes > 0).collect();
     let histogram = Histogram::build(&InMemory::new(rows), THREADS as usize, 0).unwrap();
     (profile, histogram)
 }
@@ -63,7 +64,8 @@ fn expected((profile, histogram, roles): &(Profile, Histogram, Roles)) -> Expect
     };
     let homes: Vec<NodeId> = histogram
         .iter()
-        .map(|page| affinity.node(page.entries[0].thread))
+        .map(|page| page.entries.iter().max_by_key(|entry| entry.accesses()).unwrap())
+        .map(|most| affinity.node(most.thread))
         .collect();
     let left = left_to_first_touch(profile, histogram, &affinity, &homes);
     roles.expected(profile, histogram, &affinity, (&homes, &left), |_| true)
@@ -101,6 +103,92 @@ fn parts_of_other_threads_are_by_arrival_and_local_by_data() {
     );
 }
 
+/// What each row writes becomes something that it reads.
+fn only_read(histogram: &mut Histogram) {
+    for entry in &mut histogram.entries {
+        (entry.reads, entry.writes) = (entry.accesses(), 0);
+    }
+}
+
+#[test]
+fn threads_that_only_read_their_parts_are_not_found_by_data() {
+    let (profile, mut histogram, roles) = compared(&[parts(5, |t| THREADS - 1 - t)]);
+    assert_eq!(roles.not_followed(&profile, &histogram), None);
+    only_read(&mut histogram);
+    assert_eq!(
+        roles.not_followed(&profile, &histogram),
+        Some(NotFollowed::NotWritten)
+    );
+    let Expected { by_number, by_data } = expected(&(profile, histogram, roles));
+    assert_eq!((by_number, by_data), (0.0, 0.0));
+}
+
+/// Half of the pages of each part are only read: the others tell whose it is.
+#[test]
+fn a_part_is_found_by_the_pages_that_are_written() {
+    let (profile, mut histogram, roles) = compared(&[parts(5, |t| THREADS - 1 - t)]);
+    let of_even_pages = |entry: usize| entry.is_multiple_of(2);
+    for (at, entry) in histogram.entries.iter_mut().enumerate() {
+        if of_even_pages(at) {
+            (entry.reads, entry.writes) = (entry.accesses(), 0);
+        }
+    }
+    assert_eq!(roles.not_followed(&profile, &histogram), None);
+    assert_eq!(expected(&(profile, histogram, roles)).by_data, 1.0);
+}
+
+/// All memory was touched by thread 0, on its node, where only a part of the threads have a place.
+#[test]
+fn no_more_threads_are_sent_to_a_node_than_it_has_places() {
+    let (profile, histogram, roles) = compared(&[parts(5, |t| THREADS - 1 - t)]);
+    let affinity = Affinity {
+        name: String::new(),
+        cpus: (0..THREADS).map(CpuId).collect(),
+        nodes: (0..THREADS).map(|t| NodeId(t / 2)).collect(),
+    };
+    let homes = vec![NodeId(0); histogram.len()];
+    let left = vec![false; histogram.len()];
+    let found = roles.expected(&profile, &histogram, &affinity, (&homes, &left), |_| true);
+    assert_eq!((found.by_number, found.by_data), (0.25, 0.25));
+}
+
+/// In the recorded run a quarter of the accesses to each part are those of its neighbour. Where another run shows the same, it
+/// keeps what the recorded one has.
+#[test]
+fn pages_that_neighbours_read_too_are_no_other_part() {
+    let shared = |first, of: fn(u32) -> u32| {
+        run(first, move |thread, page| {
+            let part = (page * u64::from(THREADS) / PAGES) as u32;
+            match of(thread) {
+                own if own == part => 300,
+                own if (own + 1) % THREADS == part => 100,
+                _ => 0,
+            }
+        })
+    };
+    let (mut profile, histogram) = shared(1000, |t| t);
+    for (number, of) in [(0, (|t| t) as fn(u32) -> u32), (1, |t| THREADS - 1 - t)] {
+        let (other, pages) = shared(5, of);
+        profile.taken = taken(number, (&profile, &histogram), (&other, &pages));
+        let roles = Roles::of(&profile).unwrap();
+        // Each second neighbour is on the same node.
+        let found = expected(&(profile.clone(), histogram.clone(), roles));
+        assert_eq!(found.by_data, 0.75 + 0.125, "run {number}");
+    }
+}
+
+#[test]
+fn threads_of_openmp_stay_where_its_runtime_binds_them() {
+    let (mut profile, histogram, roles) = compared(&[parts(5, |t| THREADS - 1 - t)]);
+    profile.threads[3].openmp = Some(3);
+    assert_eq!(
+        roles.not_followed(&profile, &histogram),
+        Some(NotFollowed::OpenMp)
+    );
+    let Expected { by_number, by_data } = expected(&(profile, histogram, roles));
+    assert_eq!(by_number, by_data);
+}
+
 #[test]
 fn neighbours_that_change_places_lose_nothing_where_they_share_a_node() {
     let found = compared(&[parts(5, |t| t ^ 1)]);
@@ -125,9 +213,9 @@ fn a_thread_that_the_recorded_run_lacked_may_be_on_any_node() {
     assert_eq!((by_number, by_data), (0.875 + 0.125 / 4.0, 1.0));
 }
 
-/// Two threads share each part in the other run, and one of them has a number that a matched thread had.
+/// Two threads share each part in the other run: the one that is matched with it, and one that has the number of another part.
 #[test]
-fn a_thread_without_a_part_is_not_taken_for_the_one_of_its_number() {
+fn two_threads_with_one_part_are_both_where_it_is() {
     let (mut profile, histogram, _) = compared(&[parts(5, |t| t)]);
     let more: Vec<TakenPart> = profile.taken.clone();
     for (row, more) in profile.taken.iter_mut().zip(more) {
@@ -135,18 +223,16 @@ fn a_thread_without_a_part_is_not_taken_for_the_one_of_its_number() {
     }
     let beside = profile.taken.clone();
     profile.taken.extend(beside.iter().map(|row| TakenPart {
-        by: row.by - THREADS,
+        by: (row.by + THREADS / 2) % THREADS,
         accesses: row.accesses / 2,
         ..*row
     }));
     let roles = Roles::of(&profile).unwrap();
     assert!((roles.by_data - 2.0 / 3.0).abs() < 1e-12, "{}", roles.by_data);
     let found = expected(&(profile, histogram, roles));
-    assert!(
-        (found.by_data - (2.0 / 3.0 + 1.0 / 12.0)).abs() < 1e-12,
-        "{}",
-        found.by_data
-    );
+    let of_numbers_beyond = 2.0 / 3.0 / 4.0;
+    assert!((found.by_number - of_numbers_beyond).abs() < 1e-12, "{found:?}");
+    assert_eq!(found.by_data, 1.0);
 }
 
 #[test]
@@ -181,6 +267,19 @@ fn unequal_shares_of_work_by_chance_are_dynamic() {
     let roles = Roles::of(&profile).unwrap();
     assert!(roles.by_data > 0.6 && roles.by_chance > 0.6, "{roles:?}");
     assert_eq!(roles.assignment, Assignment::Dynamic);
+}
+
+/// On a busy host one of eight threads got half of the work: with a CPU for each, all get equally much.
+#[test]
+fn work_as_it_comes_is_expected_to_be_shared_equally() {
+    let of = |t: u32| if t == 0 { 70 } else { 10 };
+    let (mut profile, histogram) = parts(1000, |t| t);
+    let (other, pages) = run(5, |t, _| of(t));
+    profile.taken = taken(0, (&profile, &histogram), (&other, &pages));
+    let roles = Roles::of(&profile).unwrap();
+    assert_eq!(roles.assignment, Assignment::Dynamic);
+    let found = expected(&(profile, histogram, roles));
+    assert!((found.by_number - 0.25).abs() < 1e-12, "{found:?}");
 }
 
 #[test]

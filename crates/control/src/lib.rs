@@ -3,8 +3,7 @@
 //! **Purpose.** The same code runs in the simulator, the laboratory and on a live process. A [`Controller`] calls a
 //! migration policy once an interval, filters its proposals by cost budget, rate limit, statistical significance and
 //! per-page cooldown, and keeps a [`Ledger`] of the results. A [`Tracker`] holds sampled access counts in 16 bytes a
-//! page. An [`asym::Scheduler`] decides at the same interval which nodes the threads of all programs run on. [`roles`]
-//! assigns threads to nodes within one program whose data is placed.
+//! page. An [`asym::Scheduler`] decides at the same interval which nodes the threads of all programs run on.
 //!
 //! **Constraints.** Pure: no system call, no clock. Time is an argument and may go backwards.
 //!
@@ -22,7 +21,6 @@ mod failed_pages;
 mod filter;
 pub mod groups;
 mod ledger;
-pub mod roles;
 mod settings;
 mod tracker;
 

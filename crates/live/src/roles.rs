@@ -3,7 +3,7 @@
 //!
 //! A placement says on which nodes data is, but which thread works on it may differ from run to run. A *look* therefore
 //! clears the soft-dirty bits of the process: the next write to each page faults once, and the kernel reports which
-//! thread it was. A thread that writes mostly to memory of one node belongs there ([`nodewise_control::roles`]). The
+//! thread it was. A thread that writes mostly to memory of one node belongs there ([`nodewise_analysis::assign_threads`]). The
 //! first look comes as soon as the program has several threads at work. Later ones detect changes; the interval between
 //! them doubles while nothing changes.
 

@@ -123,7 +123,7 @@ pub struct OtherRuns {
     pub assumed: bool,
     /// Local fraction with threads bound by their numbers.
     pub by_number: f64,
-    /// Local fraction with each thread on the node of the part that it takes.
+    /// Local fraction with threads bound by the data that they take, where `run` can do that; else as `by_number`.
     pub by_data: f64,
     /// Local fraction under first touch with threads bound by their numbers.
     pub first_touch: f64,

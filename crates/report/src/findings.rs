@@ -111,9 +111,10 @@ impl Report {
 
 impl Findings<'_> {
     fn roles(&self) -> Option<Roles> {
-        let profile = self.context.profile;
+        let (profile, histogram) = (self.context.profile, self.context.histogram);
         let found = nodewise_analysis::Roles::of(profile)?;
-        Some(Roles::of(&found, profile, &self.simulation.baseline().regions))
+        let regions = &self.simulation.baseline().regions;
+        Some(Roles::of(&found, (profile, histogram), regions))
     }
 
     /// Local fraction with recorded or simulated page moves; `None` if there are none. The prediction for recorded

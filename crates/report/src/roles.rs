@@ -1,7 +1,7 @@
 //! The part of the report on how the threads of other runs take the parts of the data.
 
 use nodewise_analysis::figures::{percent, plural};
-use nodewise_analysis::{Assignment, Roles as AnalysedRoles, shared_counters};
+use nodewise_analysis::{Assignment, Histogram, NotFollowed, Roles as AnalysedRoles, shared_counters};
 use nodewise_profile::{Profile, Schedule};
 use nodewise_simulation::{OtherRuns as Predicted, RegionCost};
 use serde::Serialize;
@@ -29,7 +29,10 @@ pub struct Roles {
     pub loops: Vec<DynamicLoop>,
     /// Code that takes numbers from a counter shared by threads, that of most threads first.
     pub counters: Vec<Counter>,
-    /// A summary in one or two sentences.
+    /// Why `run` binds threads by number although they take their parts in order of arrival: `openmp`, `too-many-pages` or
+    /// `not-written`; `None` if it binds them by data, or has no need to.
+    pub not_followed: Option<&'static str>,
+    /// A summary in one to three sentences.
     pub sentence: String,
 }
 
@@ -66,7 +69,7 @@ pub struct Counter {
 pub struct OtherRuns {
     /// Local fraction if threads are bound by their numbers.
     pub by_number: f64,
-    /// Local fraction if each thread is on the node of the part that it takes.
+    /// Local fraction if `run` binds threads by the data that they take, where it can; else `by_number`.
     pub by_data: f64,
     /// `by_number`, limited to accesses to objects that a map can place.
     pub mapped_by_number: f64,
@@ -88,7 +91,13 @@ impl From<Predicted> for OtherRuns {
 impl Roles {
     /// Builds this part of the report; `regions` is the cost of the program's parallel constructs.
     #[must_use]
-    pub fn of(found: &AnalysedRoles, profile: &Profile, regions: &[RegionCost]) -> Self {
+    pub fn of(
+        found: &AnalysedRoles,
+        (profile, histogram): (&Profile, &Histogram),
+        regions: &[RegionCost],
+    ) -> Self {
+        let not_followed = found.not_followed(profile, histogram);
+        let because = |why: NotFollowed| format!(" `run` binds them by number: {}.", why.reason());
         Self {
             loops: dynamic_loops(regions),
             counters: counters(profile),
@@ -99,7 +108,8 @@ impl Roles {
             by_data: found.by_data,
             by_chance: found.by_chance,
             in_parts: found.in_parts,
-            sentence: sentence(found, profile),
+            not_followed: not_followed.map(NotFollowed::name),
+            sentence: sentence(found, profile) + &not_followed.map_or_else(String::new, because),
         }
     }
 }
@@ -211,8 +221,8 @@ pub fn other_run_sentence(policy: &str, local: f64, expected: &OtherRuns, assume
     (expected.by_number < local - MAX_UNREPORTED_LOSS).then(|| match number == data {
         true => format!("{run} `{policy}` keeps {number} of the accesses local."),
         false => format!(
-            "{run} `{policy}` keeps {number} of the accesses local with threads bound by number, {data} if each runs \
-             where its part is."
+            "{run} `{policy}` keeps {number} of the accesses local with threads bound by number, {data} if `run` has \
+             found where the part of each is."
         ),
     })
 }

@@ -6,7 +6,7 @@ use crate::selection::{self, print_notes};
 use anyhow::bail;
 use nodewise_analysis::{Assignment, Roles, shared_counters};
 use nodewise_pipeline::{ASYM, Asym};
-use nodewise_placement::{Placement, recognise};
+use nodewise_placement::{OtherRuns, Placement, recognise};
 use nodewise_profile::Profile;
 use nodewise_report::{percent, plural};
 use nodewise_simulation::Parameters;
@@ -104,7 +104,11 @@ fn dependence(placement: &Placement, profile: &Profile) -> Option<String> {
         let asks = placement.decides_anything() && !Roles::is_by_number(profile);
         return asks.then(|| unknown(profile));
     };
-    let (number, data) = (percent(other.by_number), percent(other.by_data));
+    let number = percent(other.by_number);
+    let data = match percent(other.by_data) {
+        data if data == number => String::new(),
+        data => format!(", {data} by data"),
+    };
     let how = match other.assignment {
         Assignment::Fixed => return None,
         Assignment::Arrival if other.assumed => {
@@ -116,17 +120,24 @@ fn dependence(placement: &Placement, profile: &Profile) -> Option<String> {
     let first = percent(other.first_touch);
     let separator = if other.assumed { "," } else { ":" };
     Some(format!(
-        "threads {how}{separator} in another run this map keeps {number} of the accesses local by their numbers, {data} at most \
-         by data; first touch {first}{}",
-        match (
-            other.by_number.max(other.by_data) < other.first_touch - MIN_SHARE_MENTIONED,
-            other.assumed
-        ) {
+        "threads {how}{separator} in another run this map keeps {number} of the accesses local by their numbers{data}; first \
+         touch {first}{}",
+        match (is_pointless(other), other.assumed) {
             (true, false) => ", so leave it alone",
             (_, true) => "; `record --repeat 2` tells",
             _ => "",
         }
     ))
+}
+
+/// Whether another run is not expected to gain by the map: it keeps less than first touch, or, where threads take work as it
+/// comes, so that who takes what may differ more than the runs compared show, not more.
+fn is_pointless(other: OtherRuns) -> bool {
+    let gain = other.by_number.max(other.by_data) - other.first_touch;
+    match other.assignment {
+        Assignment::Dynamic => gain < MIN_SHARE_MENTIONED,
+        Assignment::Fixed | Assignment::Arrival => gain < -MIN_SHARE_MENTIONED,
+    }
 }
 
 /// The warning if only one run was recorded, so that it is unknown whether threads take the same parts in each run.

@@ -1,6 +1,6 @@
 //! The places that a placement has for threads, and which threads change places.
 
-use nodewise_control::roles::{Known, assign};
+use nodewise_analysis::{ThreadData, assign_threads};
 use nodewise_enforce::Table;
 use nodewise_machine::NodeId;
 use std::collections::BTreeMap;
@@ -18,7 +18,7 @@ pub(super) struct Places {
 pub(super) struct BoundThread {
     pub tid: u32,
     pub cpu: u32,
-    pub known: Known,
+    pub known: ThreadData,
 }
 
 impl BoundThread {
@@ -45,8 +45,8 @@ impl Places {
 
     /// The threads that change nodes, each with its new CPU: the one on that node with the fewest threads.
     pub fn moves(&self, threads: &[BoundThread]) -> Vec<(u32, u32)> {
-        let known: Vec<Known> = threads.iter().map(|t| t.known).collect();
-        let to = assign(&known, &self.by_node);
+        let known: Vec<ThreadData> = threads.iter().map(|t| t.known).collect();
+        let to = assign_threads(&known, &self.by_node);
         let mut users: BTreeMap<u32, u32> = self.node.keys().map(|cpu| (*cpu, 0)).collect();
         for (thread, to) in threads.iter().zip(&to) {
             *users.entry(thread.cpu).or_default() += u32::from(thread.known.now == *to);

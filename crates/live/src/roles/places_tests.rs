@@ -16,7 +16,7 @@ fn bound(tid: u32, cpu: u32, belongs: Option<u32>, places: &Places) -> BoundThre
     BoundThread {
         tid,
         cpu,
-        known: Known {
+        known: ThreadData {
             belongs: belongs.map(|node| (NodeId(node), 9)),
             now: places.node(cpu).unwrap(),
         },

@@ -1,7 +1,7 @@
 //! The state of a process whose threads' roles are detected, and when to look at it again.
 
 use super::places::{BoundThread, Places};
-use nodewise_control::roles::{Known, Votes};
+use nodewise_analysis::{MOST_WATCHED_PAGES, ThreadData, Votes};
 use nodewise_linux::{Host, affinity, clock};
 use nodewise_machine::NodeId;
 use nodewise_profile::BASE_PAGE_SIZE;
@@ -23,9 +23,6 @@ const SHARE: f64 = 0.02;
 const INITIAL_CREDIT: Duration = Duration::from_millis(20);
 /// Assumed cost of a reported write fault to its thread.
 const FAULT: Duration = Duration::from_nanos(1000);
-/// Largest number of page-table entries for a look: a page has one, and so has a huge page. Clearing the bits of that many
-/// stops the process for about 10 ms (40 ns each).
-const MOST_ENTRIES: u64 = 250_000;
 /// Processes with fewer resident pages are not asked how many of these are in huge pages.
 const FEW_PAGES: u64 = 10_000;
 /// Pages of a huge page.
@@ -163,8 +160,9 @@ impl Process {
             let due = self.counted.is_none_or(is_due);
             self.count_entries(host, pid, usage.resident, due.then_some(now));
             // A look that only huge pages permit rests on their present number.
-            let permitted =
-                |entries: u64| entries <= MOST_ENTRIES && entries as f64 * FAULT.as_secs_f64() <= self.credit;
+            let permitted = |entries: u64| {
+                entries <= MOST_WATCHED_PAGES && entries as f64 * FAULT.as_secs_f64() <= self.credit
+            };
             if !due && permitted(self.entries) && !permitted(usage.resident) {
                 self.count_entries(host, pid, usage.resident, Some(now));
             }
@@ -172,7 +170,7 @@ impl Process {
         let worst = self.entries as f64 * FAULT.as_secs_f64();
         self.why = match () {
             () if threads < 2 => None,
-            () if self.entries > MOST_ENTRIES => Some(
+            () if self.entries > MOST_WATCHED_PAGES => Some(
                 "it has more than 250,000 resident pages, a huge page counted as one: looking at all would stop it for too long",
             ),
             () if worst > self.credit => Some("a look would have cost more than 2 % of its CPU time"),
@@ -244,7 +242,7 @@ impl Process {
             let now = places.node(cpu)?;
             // A thread in cooldown keeps its place.
             let stays = (!self.may_move(tid, at)).then_some((now, u32::MAX));
-            let known = Known {
+            let known = ThreadData {
                 belongs: stays.or_else(|| self.seen.get(&tid).and_then(Seen::belongs)),
                 now,
             };

@@ -3,57 +3,22 @@
 //! A placement has a number of places for threads on each node. Threads whose data is known to be on a node get that
 //! node's places, those with the most evidence first; the others keep their places, or take those that are left.
 
-use nodewise_analysis::Interval;
 use nodewise_machine::NodeId;
 use std::cmp::Reverse;
 
 /// What is known about a thread.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Known {
+pub struct ThreadData {
     /// The node of the data that it works on, with the number of observations; none if unknown.
     pub belongs: Option<(NodeId, u32)>,
     /// The node that it runs on.
     pub now: NodeId,
 }
 
-/// Weighted observations of a thread's use of memory, by node.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Votes {
-    by_node: Vec<f64>,
-    squares: f64,
-}
-
-impl Votes {
-    /// Adds one observation of memory on a node.
-    pub fn add(&mut self, node: NodeId, weight: f64) {
-        if self.by_node.len() <= node.index() {
-            self.by_node.resize(node.index() + 1, 0.0);
-        }
-        self.by_node[node.index()] += weight;
-        self.squares += weight * weight;
-    }
-
-    /// The node with most of the weight, if a majority of the weight is on it with 95 % confidence (4 of 4, 7 of 8 or
-    /// 13 of 18 equal observations suffice). Also returns the number of equal observations that the weights are worth,
-    /// the square of their sum over the sum of their squares (Kish 1965): one page with more weight than all others
-    /// together is one observation.
-    #[must_use]
-    pub fn majority(&self) -> Option<(NodeId, u32)> {
-        let all: f64 = self.by_node.iter().sum();
-        let (node, most) = (0..).zip(&self.by_node).max_by(|a, b| a.1.total_cmp(b.1))?;
-        if all <= 0.0 {
-            return None;
-        }
-        let worth = all * all / self.squares;
-        let clear = Interval::wilson(most / all, worth).low > 0.5;
-        clear.then_some((NodeId(node), worth as u32))
-    }
-}
-
 /// The node of each thread, where node n has `places[n]` places. With more threads than places, each node takes its
 /// share.
 #[must_use]
-pub fn assign(threads: &[Known], places: &[u32]) -> Vec<NodeId> {
+pub fn assign_threads(threads: &[ThreadData], places: &[u32]) -> Vec<NodeId> {
     let all: u32 = places.iter().sum();
     let wanted = (threads.len() as u32).max(all);
     let mut free: Vec<u32> = places.iter().map(|p| (p * wanted).div_ceil(all.max(1))).collect();
@@ -76,13 +41,14 @@ pub fn assign(threads: &[Known], places: &[u32]) -> Vec<NodeId> {
     for i in 0..threads.len() {
         (0..places.len()).for_each(|node| take(i, NodeId(node as u32)));
     }
-    let stays = |(to, thread): (Option<NodeId>, &Known)| to.unwrap_or(thread.now);
+    let stays = |(to, thread): (Option<NodeId>, &ThreadData)| to.unwrap_or(thread.now);
     to.into_iter().zip(threads).map(stays).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Votes;
     use proptest::prelude::*;
 
     fn votes(by_node: &[u32]) -> Votes {
@@ -93,8 +59,8 @@ mod tests {
         votes
     }
 
-    fn thread(by_node: &[u32], now: u32) -> Known {
-        Known {
+    fn thread(by_node: &[u32], now: u32) -> ThreadData {
+        ThreadData {
             belongs: votes(by_node).majority(),
             now: NodeId(now),
         }
@@ -107,37 +73,19 @@ mod tests {
     #[test]
     fn threads_change_places_with_those_whose_data_is_theirs() {
         let threads = [thread(&[0, 40], 0), thread(&[40, 0], 1)];
-        assert_eq!(assign(&threads, &[1, 1]), nodes(&[1, 0]));
+        assert_eq!(assign_threads(&threads, &[1, 1]), nodes(&[1, 0]));
     }
 
     #[test]
     fn a_thread_of_which_nothing_is_known_makes_room() {
         let threads = [thread(&[0, 40], 0), thread(&[3, 4], 1)];
-        assert_eq!(assign(&threads, &[1, 1]), nodes(&[1, 0]));
-    }
-
-    #[test]
-    fn few_or_mixed_observations_name_no_node() {
-        let of = |by_node: &[u32]| votes(by_node).majority().map(|(node, _)| node.0);
-        assert_eq!(of(&[]), None);
-        assert_eq!([of(&[0, 3]), of(&[4, 4]), of(&[6, 2]), of(&[55, 45])], [None; 4]);
-        assert_eq!([of(&[0, 4]), of(&[1, 7]), of(&[30, 70])], [Some(1); 3]);
-    }
-
-    #[test]
-    fn one_page_that_matters_most_decides_nothing_but_outweighs_others() {
-        let mut votes = votes(&[20, 0]);
-        assert_eq!(votes.majority(), Some((NodeId(0), 20)));
-        votes.add(NodeId(1), 100.0);
-        assert_eq!(votes.majority(), None);
-        votes.add(NodeId(1), 100.0);
-        assert_eq!(votes.majority(), None, "two observations");
+        assert_eq!(assign_threads(&threads, &[1, 1]), nodes(&[1, 0]));
     }
 
     #[test]
     fn where_more_come_than_there_are_places_those_that_are_there_stay() {
         let threads = [thread(&[90, 0], 1), thread(&[10, 0], 0), thread(&[20, 0], 1)];
-        assert_eq!(assign(&threads, &[2, 1]), nodes(&[0, 0, 1]));
+        assert_eq!(assign_threads(&threads, &[2, 1]), nodes(&[0, 0, 1]));
     }
 
     proptest! {
@@ -147,16 +95,16 @@ mod tests {
             places in proptest::collection::vec(0u32..9, 3),
         ) {
             prop_assume!(places.iter().sum::<u32>() > 0);
-            let threads: Vec<Known> = threads.iter().map(|(seen, now)| thread(seen, *now)).collect();
-            let to = assign(&threads, &places);
+            let threads: Vec<ThreadData> = threads.iter().map(|(seen, now)| thread(seen, *now)).collect();
+            let to = assign_threads(&threads, &places);
             let (all, wanted) = (places.iter().sum::<u32>(), threads.len() as u32);
             for (node, places) in (0..).zip(&places) {
                 let there = to.iter().filter(|to| **to == NodeId(node)).count() as u32;
                 prop_assert!(there <= (places * wanted.max(all)).div_ceil(all), "node {node}: {there} in {places}");
             }
             // Assigning again from the result, with the same knowledge, moves no thread.
-            let again: Vec<Known> = threads.iter().zip(&to).map(|(t, to)| Known { now: *to, ..*t }).collect();
-            prop_assert_eq!(assign(&again, &places), to);
+            let again: Vec<ThreadData> = threads.iter().zip(&to).map(|(t, to)| ThreadData { now: *to, ..*t }).collect();
+            prop_assert_eq!(assign_threads(&again, &places), to);
         }
     }
 }
