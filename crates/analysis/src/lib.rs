@@ -63,8 +63,8 @@ pub use object_names::object_names;
 pub use pattern::Pattern;
 pub use region_sums::RegionUse;
 pub use roles::{
-    Assignment, Expected, MOST_WATCHED_PAGES, NotFollowed, Roles, SharedCounter, ThreadData, assign_threads,
-    left_to_first_touch, shared_counters, taken,
+    Assignment, Expected, LEAST_GAIN_BY_DATA, MOST_WATCHED_PAGES, NotFollowed, OtherRuns, Roles,
+    SharedCounter, ThreadData, assign_threads, left_to_first_touch, shared_counters, taken,
 };
 pub use sampled::{MAX_INTENSITY_RATIO, SampleEstimator, Sampled, Samples, sampled_share};
 pub use sharing::{SharingClass, SharingMatrix};

@@ -9,12 +9,13 @@
 
 mod assign;
 mod by_data;
+mod doers;
 mod expected;
 mod taken;
 
 pub use assign::{ThreadData, assign_threads};
 pub use by_data::{MOST_WATCHED_PAGES, NotFollowed};
-pub use expected::{Expected, left_to_first_touch};
+pub use expected::{Expected, LEAST_GAIN_BY_DATA, OtherRuns, left_to_first_touch};
 pub use taken::taken;
 
 use crate::thread_numbers;

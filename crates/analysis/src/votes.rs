@@ -13,11 +13,16 @@ pub struct Votes {
 impl Votes {
     /// Adds one observation of memory on a node.
     pub fn add(&mut self, node: NodeId, weight: f64) {
+        self.add_likely(node, weight, 1.0);
+    }
+
+    /// Adds an observation that is made with this likelihood, 0 to 1.
+    pub fn add_likely(&mut self, node: NodeId, weight: f64, likelihood: f64) {
         if self.by_node.len() <= node.index() {
             self.by_node.resize(node.index() + 1, 0.0);
         }
-        self.by_node[node.index()] += weight;
-        self.squares += weight * weight;
+        self.by_node[node.index()] += weight * likelihood;
+        self.squares += weight * weight * likelihood;
     }
 
     /// The node with most of the weight, if a majority of the weight is on it with 95 % confidence (4 of 4, 7 of 8 or
@@ -55,6 +60,15 @@ mod tests {
         assert_eq!(of(&[]), None);
         assert_eq!([of(&[0, 3]), of(&[4, 4]), of(&[6, 2]), of(&[55, 45])], [None; 4]);
         assert_eq!([of(&[0, 4]), of(&[1, 7]), of(&[30, 70])], [Some(1); 3]);
+    }
+
+    #[test]
+    fn observations_that_are_made_now_and_then_are_worth_as_many() {
+        let mut votes = Votes::default();
+        (0..8).for_each(|_| votes.add_likely(NodeId(1), 2.0, 0.125));
+        assert_eq!(votes.majority(), None, "one observation");
+        (0..24).for_each(|_| votes.add_likely(NodeId(1), 2.0, 0.125));
+        assert_eq!(votes.majority(), Some((NodeId(1), 4)));
     }
 
     #[test]

@@ -56,9 +56,7 @@ pub use disjoint_placements::{DisjointPlacements, Places, random_placement};
 pub use latency_ratio::{latency_ratio, with_latency_ratio};
 pub use moving::{Moved, Moving, migration_seconds_per_gb};
 pub use parameters::{Parameters, Range, Scenario, Traffic, UNKNOWN_CORES, Varied};
-pub use prediction::{
-    ControllerUse, LinkUse, MEMORY_BOUND, Mapped, OtherRuns, Prediction, ScenarioCost, Simulation,
-};
+pub use prediction::{ControllerUse, LinkUse, MEMORY_BOUND, Mapped, Prediction, ScenarioCost, Simulation};
 pub use program_phases::ProgramPhases;
 pub use regions::RegionCost;
 pub use share::SliceShare;

@@ -6,7 +6,7 @@ use crate::moving::Moved;
 use crate::regions::RegionCost;
 use crate::share::SliceShare;
 use crate::{Parameters, Range, Scenario};
-use nodewise_analysis::{Expected, Measured, balance};
+use nodewise_analysis::{Measured, OtherRuns, balance};
 use nodewise_machine::{Machine, MemoryKind, NodeId};
 
 /// A program whose share of memory time is below this is reported as not memory bound.
@@ -146,15 +146,6 @@ impl Prediction {
         let share = |kind| if all > 0.0 { bytes(kind) / all } else { 0.0 };
         there.into_iter().map(|kind| (kind, share(kind))).collect()
     }
-}
-
-/// Expected local fractions in other runs, where threads may take other parts.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct OtherRuns {
-    /// Shares of all accesses.
-    pub all: Expected,
-    /// Shares of the accesses to objects that maps can place.
-    pub mapped: Expected,
 }
 
 /// The predictions for all mappings on one machine.

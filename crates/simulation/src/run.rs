@@ -9,14 +9,14 @@ use crate::counts::Memory;
 use crate::moving::{self, MoveCost, Moved, MovingPolicy, StepContext};
 use crate::parameters::Unknown;
 use crate::phase::Load;
-use crate::prediction::{ControllerUse, LinkUse, Mapped, OtherRuns, Prediction, ScenarioCost, Simulation};
+use crate::prediction::{ControllerUse, LinkUse, Mapped, Prediction, ScenarioCost, Simulation};
 use crate::regions::{self};
 use crate::resources::Resources;
 use crate::share::SliceShare;
 use crate::sums::Sums;
 use crate::tally::{Moves, SliceTally, Tally, slots};
 use crate::{Changing, Parameters, Range, Scenario};
-use nodewise_analysis::{HomeCounts, PageView, Roles, balance, left_to_first_touch, measure};
+use nodewise_analysis::{HomeCounts, OtherRuns, Roles, balance, left_to_first_touch, measure};
 use nodewise_machine::{Machine, NodeId};
 use nodewise_placement::{Context, Mapping};
 use nodewise_profile::{ObjectId, Profile, SliceId};
@@ -432,13 +432,7 @@ impl<'a> SimulationRun<'a> {
         let roles = self.roles.as_ref()?;
         let homes = &mapping.nodes;
         let left = left_to_first_touch(profile, histogram, affinity, homes);
-        let expected = |counts: &dyn Fn(&PageView<'_>) -> bool| {
-            roles.expected(profile, histogram, affinity, (homes, &left), counts)
-        };
-        Some(OtherRuns {
-            all: expected(&|_| true),
-            mapped: expected(&|page| is_mappable(profile, page.object)),
-        })
+        Some(roles.expected(profile, histogram, affinity, (homes, &left)))
     }
 
     /// The locations of pages: of a mapping, as counted from the histogram; of a policy that moves them, as tracked.

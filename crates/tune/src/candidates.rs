@@ -228,9 +228,9 @@ impl Candidate {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use nodewise_analysis::Expected;
+    use nodewise_analysis::{Expected, OtherRuns};
     use nodewise_machine::NodeId;
-    use nodewise_simulation::{OtherRuns, Parameters, simulate};
+    use nodewise_simulation::{Parameters, simulate};
 
     #[test]
     fn equal_mappings_are_one_candidate() {

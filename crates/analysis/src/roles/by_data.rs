@@ -5,9 +5,9 @@
 //! teams are bound by OpenMP's own runtime, by number.
 
 use super::{Assignment, Roles};
-use crate::{Affinity, Histogram, Votes, first_touches, thread_numbers};
+use crate::{Affinity, Histogram, Votes, thread_numbers};
 use nodewise_machine::NodeId;
-use nodewise_profile::{Object, Profile};
+use nodewise_profile::{FirstTouch, Object, Profile};
 use std::collections::BTreeMap;
 
 /// Largest number of pages of a process that is looked at, a huge page counted as one: clearing the bits of that many
@@ -19,9 +19,9 @@ pub const MOST_WATCHED_PAGES: u64 = 250_000;
 pub enum NotFollowed {
     /// OpenMP's runtime binds its own threads, by number.
     OpenMp,
-    /// A process uses more than [`MOST_WATCHED_PAGES`] pages.
+    /// A process uses more than [`MOST_WATCHED_PAGES`] pages of the profile's size. With larger ones it may be followed.
     TooManyPages,
-    /// Threads only read their parts, or write mostly elsewhere.
+    /// Threads write next to no pages.
     NotWritten,
 }
 
@@ -36,15 +36,18 @@ impl NotFollowed {
         }
     }
 
-    /// The reason as a clause, with the means against it if there is one.
+    /// The reason as a sentence, with the means against it if there is one.
     #[must_use]
-    pub fn reason(self) -> &'static str {
+    pub fn sentence(self) -> &'static str {
         match self {
-            Self::OpenMp => "OpenMP's runtime binds its own threads by number",
+            Self::OpenMp => "`run` binds them by number: OpenMP's runtime binds its own threads.",
             Self::TooManyPages => {
-                "more than 250,000 pages are too many to look at; with huge pages (`run --page-size 2M`) they may be few enough"
+                "`run` looks at 250,000 pages of a process at most, a huge page counted as one, and else binds threads by number; \
+                 this one used more (`run --page-size 2M`)."
             }
-            Self::NotWritten => "what threads only read does not tell it whose part it is",
+            Self::NotWritten => {
+                "`run` binds them by number: what threads only read does not tell it whose part it is."
+            }
         }
     }
 }
@@ -54,31 +57,19 @@ impl Roles {
     /// take parts in order of arrival.
     #[must_use]
     pub fn not_followed(&self, profile: &Profile, histogram: &Histogram) -> Option<NotFollowed> {
-        let by_arrival = self.assignment == Assignment::Arrival;
-        by_arrival
-            .then(|| for_the_program(profile, histogram).or_else(|| self.unwritten(profile, histogram)))
-            .flatten()
-    }
-
-    /// Whether most of the accesses to parts are those of threads that make most of theirs to pages which they do not
-    /// write.
-    fn unwritten(&self, profile: &Profile, histogram: &Histogram) -> Option<NotFollowed> {
-        let mut sums = vec![(0, 0); profile.threads.len()];
-        for entry in histogram.iter().flat_map(|page| page.entries) {
-            let (written, all) = &mut sums[entry.thread.index()];
-            *written += if entry.writes > 0 { entry.accesses() } else { 0 };
-            *all += entry.accesses();
+        match self.assignment {
+            Assignment::Fixed | Assignment::Dynamic => None,
+            Assignment::Arrival if is_bound_by_openmp(profile) => Some(NotFollowed::OpenMp),
+            Assignment::Arrival if is_unwritten(self, profile, histogram) => Some(NotFollowed::NotWritten),
+            Assignment::Arrival => {
+                let mut pages: BTreeMap<u16, u64> = BTreeMap::new();
+                for page in &histogram.pages {
+                    *pages.entry(page.process()).or_default() += 1;
+                }
+                let most = pages.into_values().max().unwrap_or(0);
+                (most > MOST_WATCHED_PAGES).then_some(NotFollowed::TooManyPages)
+            }
         }
-        let in_parts = thread_numbers(profile)
-            .into_iter()
-            .zip(sums)
-            .filter(|(number, _)| self.has_part(*number));
-        let (mut unwritten, mut all) = (0, 0);
-        for (_, (written, of_thread)) in in_parts {
-            unwritten += if 2 * written < of_thread { of_thread } else { 0 };
-            all += of_thread;
-        }
-        (2 * unwritten > all).then_some(NotFollowed::NotWritten)
     }
 
     /// Whether the recorded thread of this number did a part that another thread may do in another run.
@@ -87,52 +78,64 @@ impl Roles {
     }
 }
 
-/// What keeps threads of a program from being bound by their data, whichever they take.
-fn for_the_program(profile: &Profile, histogram: &Histogram) -> Option<NotFollowed> {
-    if profile.threads.iter().any(|thread| thread.openmp.is_some()) {
-        return Some(NotFollowed::OpenMp);
+fn is_bound_by_openmp(profile: &Profile) -> bool {
+    profile.threads.iter().any(|thread| thread.openmp.is_some())
+}
+
+/// Whether most of the accesses of threads with parts are those of threads that write too few pages to tell whose they are.
+fn is_unwritten(roles: &Roles, profile: &Profile, histogram: &Histogram) -> bool {
+    const FEW_PAGES: f64 = 4.0;
+    let mut sums = vec![(0.0, 0); profile.threads.len()];
+    for page in histogram.iter() {
+        let writes: u64 = page.entries.iter().map(|entry| entry.writes).sum();
+        for entry in page.entries {
+            let (written, all) = &mut sums[entry.thread.index()];
+            *written += entry.writes as f64 / writes.max(1) as f64;
+            *all += entry.accesses();
+        }
     }
-    let mut pages: BTreeMap<u16, u64> = BTreeMap::new();
-    for page in &histogram.pages {
-        *pages.entry(page.process()).or_default() += 1;
+    let numbers = thread_numbers(profile).into_iter().zip(sums);
+    let (mut unwritten, mut all) = (0, 0);
+    for (_, (written, of_thread)) in numbers.filter(|(number, _)| roles.has_part(*number)) {
+        unwritten += if written < FEW_PAGES { of_thread } else { 0 };
+        all += of_thread;
     }
-    let most = pages.into_values().max().unwrap_or(0);
-    (most > MOST_WATCHED_PAGES).then_some(NotFollowed::TooManyPages)
+    2 * unwritten > all
 }
 
 /// The node of most of the data of a part, and the number of observations; `None` if no node has a clear majority.
 pub(super) type SeenData = Option<(NodeId, u32)>;
 
 /// For each number of a recorded thread, what `run` sees of the data of the thread that has its part in another run: the
-/// pages that it writes, weighted as `run` weights them. Pages are on the nodes in `homes`. Those that a thread touches first
-/// itself, where they are `left` to first touch, are where it happens to run.
+/// pages that it writes, weighted as `run` weights them. Pages are on the nodes in `homes`; those that are `left` to first touch
+/// are where the thread begins that touches them, which is unknown for threads that have a part.
 pub(super) fn seen_data(
+    roles: &Roles,
     profile: &Profile,
     histogram: &Histogram,
     affinity: &Affinity,
-    (homes, left): (&[NodeId], &[bool]),
+    (homes, left, touches): (&[NodeId], &[bool], &[Option<&FirstTouch>]),
 ) -> Vec<SeenData> {
     let numbers = thread_numbers(profile);
     let count = numbers.iter().max().map_or(0, |most| *most as usize + 1);
-    if for_the_program(profile, histogram).is_some() {
+    if is_bound_by_openmp(profile) {
         return vec![None; count];
     }
+    let has_part: Vec<bool> = numbers.iter().map(|number| roles.has_part(*number)).collect();
     let weights = weights(profile, histogram);
-    let touches = first_touches(profile, histogram);
     let anywhere = NodeId(1 + homes.iter().map(|home| home.0).max().unwrap_or(0));
     let mut votes = vec![Votes::default(); count];
     for page in histogram.iter() {
-        let writers = page.entries.iter().filter(|entry| entry.writes > 0);
-        let writes: u64 = writers.clone().map(|entry| entry.writes).sum();
-        for entry in writers {
+        let (home, weight) = match touches[page.index].filter(|_| left[page.index]) {
+            Some(touch) if has_part[touch.thread.index()] => (anywhere, 1.0),
+            Some(touch) => (affinity.node(touch.thread), 1.0),
+            None => (homes[page.index], weights[page.object.index()]),
+        };
+        let writes: u64 = page.entries.iter().map(|entry| entry.writes).sum();
+        for entry in page.entries.iter().filter(|entry| entry.writes > 0) {
             // The likelihood that it is the first to write the page after its bit was cleared.
-            let weight = weights[page.object.index()] * entry.writes as f64 / writes as f64;
-            let home = match touches[page.index].filter(|_| left[page.index]) {
-                Some(touch) if touch.thread == entry.thread => anywhere,
-                Some(touch) => affinity.node(touch.thread),
-                None => homes[page.index],
-            };
-            votes[numbers[entry.thread.index()] as usize].add(home, weight);
+            let likelihood = entry.writes as f64 / writes as f64;
+            votes[numbers[entry.thread.index()] as usize].add_likely(home, weight, likelihood);
         }
     }
     votes
@@ -141,7 +144,7 @@ pub(super) fn seen_data(
         .collect()
 }
 
-/// By object, the accesses to one of its pages relative to the mean over all pages; 1 where no rule places it.
+/// By object, the accesses to one of its pages relative to the mean over all pages; 1 for objects that rules do not place.
 fn weights(profile: &Profile, histogram: &Histogram) -> Vec<f64> {
     let mut sums = vec![(0_u64, 0_u64); profile.objects.len()];
     let mut all = 0;

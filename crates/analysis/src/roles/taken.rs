@@ -23,6 +23,14 @@ fn keys(profile: &Profile) -> HashMap<Key<'_>, PageNumber> {
         .collect()
 }
 
+/// Whether each object can be identified in another run.
+pub(super) fn identified(profile: &Profile) -> Vec<bool> {
+    let keys = keys(profile);
+    let sites: Vec<String> = profile.sites.iter().map(ToString::to_string).collect();
+    let is_known = |object: &Object| object.kind.is_mappable() && keys.contains_key(&key(object, &sites));
+    profile.objects.iter().map(is_known).collect()
+}
+
 fn key<'a>(object: &'a Object, sites: &[String]) -> Key<'a> {
     let site = sites.get(object.site.index()).cloned().unwrap_or_default();
     (
@@ -87,7 +95,7 @@ pub fn taken(
 }
 
 /// The thread that makes more than half of a page's accesses, if there is one.
-fn majority_thread(page: &PageView<'_>) -> Option<usize> {
+pub(super) fn majority_thread(page: &PageView<'_>) -> Option<usize> {
     let most = page.entries.iter().max_by_key(|e| e.accesses())?;
     (2 * most.accesses() > page.accesses()).then_some(most.thread.index())
 }

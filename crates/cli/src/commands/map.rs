@@ -122,7 +122,7 @@ fn dependence(placement: &Placement, profile: &Profile) -> Option<String> {
     Some(format!(
         "threads {how}{separator} in another run this map keeps {number} of the accesses local by their numbers{data}; first \
          touch {first}{}",
-        match (is_pointless(other), other.assumed) {
+        match (placement.decides_anything() && is_pointless(other), other.assumed) {
             (true, false) => ", so leave it alone",
             (_, true) => "; `record --repeat 2` tells",
             _ => "",
@@ -130,8 +130,8 @@ fn dependence(placement: &Placement, profile: &Profile) -> Option<String> {
     ))
 }
 
-/// Whether another run is not expected to gain by the map: it keeps less than first touch, or, where threads take work as it
-/// comes, so that who takes what may differ more than the runs compared show, not more.
+/// Whether another run is expected to lose by the map against first touch. Where threads take work as it comes, a map has to
+/// gain: who takes what may differ more than between the runs that were compared.
 fn is_pointless(other: OtherRuns) -> bool {
     let gain = other.by_number.max(other.by_data) - other.first_touch;
     match other.assignment {

@@ -67,8 +67,8 @@ fn looks_cost_no_more_than_their_share_and_no_long_stop() {
     let (told, start) = (Told::new("share"), Instant::now());
     let mut process = Process::new(start);
     let later = |n: u64| start + milliseconds(1000 * n);
-    assert!(!process.begin_look_if_due(&told.host(3, 0, MOST_ENTRIES + 1), 7, start));
-    assert!(!process.begin_look_if_due(&told.host(3, 0, MOST_ENTRIES + 1), 7, later(1)));
+    assert!(!process.begin_look_if_due(&told.host(3, 0, MOST_WATCHED_PAGES + 1), 7, start));
+    assert!(!process.begin_look_if_due(&told.host(3, 0, MOST_WATCHED_PAGES + 1), 7, later(1)));
     assert!(process.why().unwrap().contains("resident"));
     // Two further threads add credit of 20 ms each: enough for 40,000 pages of 1 us.
     assert!(!process.begin_look_if_due(&told.host(3, 0, 40_001), 7, later(2)));

@@ -93,8 +93,7 @@ fn kept(context: &Context<'_>, mapping: &Mapping, placement: &Placement) -> Kept
     };
     let ruled = apply(placement, context).0.nodes;
     let other_runs = Roles::of(profile).map(|roles| {
-        let expected =
-            |homes, left: &[bool]| roles.expected(profile, histogram, affinity, (homes, left), |_| true);
+        let expected = |homes, left: &[bool]| roles.expected(profile, histogram, affinity, (homes, left)).all;
         let everywhere = vec![true; histogram.len()];
         let ruled = expected(&ruled, &undecided(placement, context));
         let first = expected(&context.first_touch(), &everywhere);
