@@ -29,22 +29,33 @@ Constant *text(Module &M, StringRef S) {
 }
 
 // How a region distributes work to its threads: the numbers of nodewise_profile::Schedule.
-enum Schedule : unsigned { Unknown = 0, Static = 1, Auto = 4, Dynamic = 2, Guided = 3, Runtime = 5, Tasks = 6 };
+enum Schedule : unsigned {
+  Unknown = 0,
+  Static = 1,
+  Dynamic = 2,
+  Guided = 3,
+  Auto = 4,
+  Runtime = 5,
+  Tasks = 6,
+  Ordered = 7
+};
 
 // Of several schedules in a region, the one that is last here counts.
-constexpr Schedule Rank[] = {Unknown, Static, Auto, Runtime, Guided, Dynamic, Tasks};
+constexpr Schedule Rank[] = {Unknown, Static, Auto, Runtime, Guided, Dynamic, Ordered, Tasks};
 
-// kmp.h, enum sched_type, without its modifiers and offsets for ordered and nomerge loops.
+// kmp.h, enum sched_type, without its modifiers and the offset for nomerge loops.
 Schedule ofKmp(uint64_t Kind) {
   Kind &= (1u << 29) - 1;
   if (Kind >= 160)
     Kind -= 128;
-  if (Kind >= 64 && Kind < 80)
+  bool HasOrdered = Kind >= 64 && Kind < 80;
+  if (HasOrdered)
     Kind -= 32;
-  switch (Kind) {
-  case 33:
-  case 34:
+  if (Kind == 33 || Kind == 34)
     return Static;
+  if (HasOrdered)
+    return Ordered;
+  switch (Kind) {
   case 35:
     return Dynamic;
   case 36:
@@ -69,6 +80,8 @@ Schedule scheduleOf(const CallBase &Call) {
     return Name.starts_with("__kmpc_omp_taskwait") || Name.starts_with("__kmpc_omp_taskyield") ? Unknown : Tasks;
   if (Name.starts_with("__kmpc_for_static_init") || Name.starts_with("__kmpc_dist_for_static_init"))
     return Static;
+  if (Name == "__kmpc_doacross_init")
+    return Ordered;
   if (!Name.starts_with("__kmpc_dispatch_init") || Call.arg_size() < 3)
     return Unknown;
   const auto *Kind = dyn_cast<ConstantInt>(Call.getArgOperand(2));

@@ -41,6 +41,10 @@ __attribute__((visibility("hidden"))) int nw_find_parts(nw_readable *sight, cons
 /* The address of a function that one of these modules defines; null if none does. */
 __attribute__((visibility("hidden"))) void *nw_loaded_function(const char *name);
 
+/* The same for a call of code at an address: that of a module which the code's module needs comes first. Our own module,
+ * which defines the name to be called instead, does not count. */
+__attribute__((visibility("hidden"))) void *nw_called_function(const char *name, uintptr_t caller);
+
 /* Finds the module at an address. 0: the loader knows none there. */
 __attribute__((visibility("hidden"))) int nw_loaded_at(uintptr_t address, nw_loaded *found);
 

@@ -59,7 +59,9 @@ export interface Roles {
   by_chance: number;
   in_parts: number;
   loops: { function: string; site: string; schedule: string; share: number; advice: string }[];
+  static_schedule: string | null;
   not_followed: "openmp" | "too-many-pages" | "not-written" | null;
+  not_followed_sentence: string | null;
   sentence: string;
 }
 
@@ -184,6 +186,7 @@ export interface Report {
     plain_wall_seconds: number | null;
     observer: string;
     exact: boolean;
+    loop_schedule: string | null;
     slicing: string;
     exit_status: number | null;
     truncated: string | null;

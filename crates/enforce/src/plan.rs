@@ -7,10 +7,11 @@ use crate::rules::{Resolved, resolve, resolve_places};
 use crate::table::{NODES, flags};
 use crate::target::unreached;
 use crate::{
-    Binding, EnforceError, FilesOfRule, Host, HugePages, Request, RuleFound, Table, Target, Threads,
+    Binding, EnforceError, FilesOfRule, Host, HugePages, LoopSchedule, Request, RuleFound, Table, Target,
+    Threads,
 };
-use nodewise_analysis::Assignment;
 use nodewise_analysis::figures::{and_more, bytes, percent};
+use nodewise_analysis::{Assignment, LEAST_GAIN_BY_DATA};
 use nodewise_linux::mempolicy::Policy;
 use nodewise_placement::{Distribution, OtherRuns, Placement, Rule};
 use std::collections::BTreeSet;
@@ -19,8 +20,6 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Smallest predicted gain in the local fraction for which threads are moved to their data while the program runs.
-const LEAST_GAIN: f64 = 0.05;
 /// Number of programs that a note lists by name.
 const NAMES_SHOWN: usize = 3;
 
@@ -61,6 +60,8 @@ pub struct Options {
     pub roles: Roles,
     /// Rules before those of a map, as `OBJECTS=HOW`.
     pub places: Vec<String>,
+    /// How OpenMP loops with dynamic or guided schedules are dealt instead; `None`: as the program asks.
+    pub schedule: Option<LoopSchedule>,
 }
 
 /// Everything that is done to run the command.
@@ -84,6 +85,8 @@ pub struct Plan {
     pub objects: Option<PathBuf>,
     /// Whether threads are moved, while they run, to the nodes of the data that they are seen to use.
     pub follows: bool,
+    /// How OpenMP loops with dynamic or guided schedules are dealt instead.
+    pub schedule: Option<LoopSchedule>,
     /// Whether processes get a companion, which needs the preload: see [`crate::Holder`].
     pub companion: bool,
     /// Whether the first program takes no preload: it has another C library or architecture, or a sanitizer.
@@ -157,6 +160,7 @@ impl Plan {
             table: None,
             objects: None,
             follows: false,
+            schedule: options.schedule,
             companion: false,
             environment: Vec::new(),
             policy: None,
@@ -167,6 +171,10 @@ impl Plan {
             unplaced: Vec::new(),
             target,
         };
+        if plan.schedule.is_some() {
+            let uses_openmp = plan.target.as_ref().map(Target::uses_openmp);
+            plan.notes.extend(LoopSchedule::note(command, uses_openmp)?);
+        }
         if let (Some(placement), Some(target)) = (map, &plan.target) {
             let resolved = resolve(placement, target)?;
             plan.rules.clone_from(&resolved.found);
@@ -209,7 +217,9 @@ impl Plan {
     /// Whether the command gets the preload.
     #[must_use]
     pub fn preloads(&self) -> bool {
-        let wanted = self.table.is_some() || self.objects.is_some() || self.companion;
+        // Beside the library that deals loops, the preload takes both out of the environment of programs that bear none.
+        let wanted =
+            self.table.is_some() || self.objects.is_some() || self.companion || self.schedule.is_some();
         wanted && !self.unreached
     }
 
@@ -248,8 +258,13 @@ impl Plan {
     /// There is only one node, so nothing to choose: drops table and preload.
     fn plan_single_node(&mut self) {
         self.table = None;
-        self.notes
-            .push("one memory node here: pages are not placed, threads not bound, nothing is changed".into());
+        let changed = match self.schedule {
+            Some(_) => "but loops are dealt as asked for",
+            None => "nothing is changed",
+        };
+        self.notes.push(format!(
+            "one memory node here: pages are not placed, threads not bound, {changed}"
+        ));
     }
 
     /// Finds the files that rules name.
@@ -427,8 +442,9 @@ impl Plan {
             return;
         };
         let other = placement.kept.other_runs;
-        let pays =
-            |o: OtherRuns| o.assignment == Assignment::Arrival && o.by_data >= o.by_number + LEAST_GAIN;
+        let pays = |o: OtherRuns| {
+            o.assignment == Assignment::Arrival && o.by_data >= o.by_number + LEAST_GAIN_BY_DATA
+        };
         self.follows = match options.roles {
             Roles::Auto => other.is_some_and(pays),
             Roles::Number => false,
@@ -485,12 +501,11 @@ impl Plan {
     pub fn prepare(&self, command: &mut Command, preload: &Path, folder: &Path) {
         command.envs(self.environment.iter().map(|(k, v)| (k, v)));
         if self.preloads() {
-            let mut libraries = preload.as_os_str().to_owned();
-            if let Some(others) = std::env::var_os("LD_PRELOAD").filter(|o| !o.is_empty()) {
-                libraries.push(":");
-                libraries.push(others);
-            }
-            command.env("LD_PRELOAD", libraries);
+            nodewise_linux::companion::preload(command, &[preload.to_owned()]);
+        }
+        if let Some(schedule) = self.schedule {
+            schedule.prepare(command, preload.with_file_name(LoopSchedule::LIBRARY));
+            command.env("NODEWISE_LOOPS", folder);
         }
         if self.table.is_some() {
             command.env("NODEWISE_PLACEMENT", folder);

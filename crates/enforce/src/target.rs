@@ -124,6 +124,14 @@ pub(crate) fn unreached(command: &[OsString]) -> Option<String> {
     Some(format!("{} {why}", path.display()))
 }
 
+/// Whether the first program that `command` starts, looking through scripts, is linked statically.
+pub(crate) fn is_static(command: &[OsString]) -> bool {
+    let program = command
+        .first()
+        .and_then(|first| interpreted(&which(first)?).ok()?);
+    program.is_some_and(|(_, program)| program.foreign() == Some(Foreign::Static))
+}
+
 /// Shared libraries that the dynamic loader maps at start.
 fn libraries(path: &Path) -> Result<Vec<PathBuf>, EnforceError> {
     let mut environment = Environment::of(std::env::vars_os());

@@ -181,9 +181,11 @@ fn own_files(image: &mut Image) -> Result<(), LabError> {
     let failed = |e: &dyn std::fmt::Display| LabError::own(e.to_string());
     let own = std::env::current_exe().map_err(|e| failed(&e))?;
     let preload = companion::find("libnodewise-preload.so").map_err(|e| failed(&e))?;
+    let schedule = companion::find("libnodewise-schedule.so").map_err(|e| failed(&e))?;
     let init = companion::find("nodewise-lab-init").map_err(|e| failed(&e))?;
     image.add_at(Path::new("/lab/nodewise"), &own)?;
     image.add_at(Path::new("/lab/lib/libnodewise-preload.so"), &preload)?;
+    image.add_at(Path::new("/lab/lib/libnodewise-schedule.so"), &schedule)?;
     image.add_at(Path::new("/lab/init"), &init)
 }
 

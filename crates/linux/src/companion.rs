@@ -1,6 +1,8 @@
 //! Files that are installed together with the running program.
 
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 /// A file of the installation that is missing.
 #[derive(Debug, thiserror::Error)]
@@ -28,6 +30,19 @@ pub fn find(name: &str) -> Result<PathBuf, Missing> {
         name: name.to_owned(),
         program,
     })
+}
+
+/// Has the loader preload `libraries` into `command`, before what it preloads already by the command's environment or by
+/// ours.
+pub fn preload(command: &mut Command, libraries: &[PathBuf]) {
+    let set = command.get_envs().find(|(name, _)| *name == "LD_PRELOAD");
+    let others = match set {
+        Some((_, value)) => value.map(OsStr::to_owned),
+        None => std::env::var_os("LD_PRELOAD"),
+    };
+    let others = others.filter(|value| !value.is_empty());
+    let all: Vec<OsString> = libraries.iter().map(|l| l.clone().into()).chain(others).collect();
+    command.env("LD_PRELOAD", all.join(OsStr::new(":")));
 }
 
 #[cfg(test)]

@@ -3,8 +3,8 @@
 use crate::code::Library;
 use nodewise_analysis::figures::exact;
 use nodewise_profile::{
-    FirstTouch, Frame, Object, ObjectId, PageNumber, Profile, Region, RegionId, Site, SiteId, Thread,
-    ThreadId,
+    FirstTouch, Frame, Object, ObjectId, PageNumber, Profile, Region, RegionId, Schedule, Site, SiteId,
+    Thread, ThreadId,
 };
 use std::collections::HashMap;
 
@@ -49,6 +49,19 @@ impl Tables {
             sites.push(site.clone());
             SiteId::from_index(sites.len() - 1)
         })
+    }
+
+    /// The schedule by which the loops of a construct are dealt that asks for `schedule`: `record --schedule` has those dealt
+    /// statically that ask for something else, but for loops with `ordered`, and with `schedule(runtime)`, which the program
+    /// may choose itself.
+    pub fn dealt(&self, schedule: Option<Schedule>) -> Option<Schedule> {
+        let is_changed = self.profile.meta.loop_schedule.is_some();
+        match schedule {
+            Some(Schedule::Dynamic | Schedule::Guided | Schedule::Auto) if is_changed => {
+                Some(Schedule::Static)
+            }
+            other => other,
+        }
     }
 
     /// The number of a region, assigned if it is new; equal regions of several processes share one.

@@ -134,6 +134,8 @@ pub struct Meta {
     pub plain_cpu_ns: Option<u64>,
     /// The plain build that was timed, as the user named it.
     pub plain_program: Option<String>,
+    /// The static schedule by which OpenMP's dynamic and guided loops were dealt instead (`record --schedule`).
+    pub loop_schedule: Option<String>,
     /// How slices were defined, as given by the user: `1s`, `accesses:1000000`, `region`.
     pub slicing: String,
     /// Number of CPUs that the recorded run could use.

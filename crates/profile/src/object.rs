@@ -212,19 +212,22 @@ pub enum Schedule {
     Auto,
     /// Chosen by `OMP_SCHEDULE` (`schedule(runtime)`).
     Runtime,
-    /// As tasks, which any thread may execute.
+    /// As tasks or sections, which any thread may execute.
     Tasks,
+    /// As [`Self::Dynamic`] or [`Self::Guided`], in a loop with `ordered`, whose iterations wait for each other.
+    Ordered,
 }
 
 impl Schedule {
     /// All schedules with number and name. The numbers are those of `omp_sched_t`, for schedules that it has.
-    pub const ALL: [(Self, u32, &'static str); 6] = [
+    pub const ALL: [(Self, u32, &'static str); 7] = [
         (Self::Static, 1, "static"),
         (Self::Dynamic, 2, "dynamic"),
         (Self::Guided, 3, "guided"),
         (Self::Auto, 4, "auto"),
         (Self::Runtime, 5, "runtime"),
         (Self::Tasks, 6, "tasks"),
+        (Self::Ordered, 7, "ordered"),
     ];
 
     /// The number used in files.
@@ -250,7 +253,7 @@ impl Schedule {
     /// Whether the assignment of work to threads depends on which thread requests it first.
     #[must_use]
     pub fn is_dynamic(self) -> bool {
-        matches!(self, Self::Dynamic | Self::Guided | Self::Tasks)
+        matches!(self, Self::Dynamic | Self::Guided | Self::Ordered | Self::Tasks)
     }
 }
 

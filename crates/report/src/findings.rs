@@ -372,6 +372,7 @@ fn recorded(meta: &Meta, threads: usize) -> Program {
         plain_wall_seconds: meta.plain_wall_ns.map(|ns| ns as f64 * 1e-9),
         observer: meta.observer.name().to_owned(),
         exact: !meta.observer.is_sampled(),
+        loop_schedule: meta.loop_schedule.clone(),
         slicing: meta.slicing.clone(),
         exit_status: meta.exit_status,
         truncated: meta.truncated.clone(),
@@ -471,10 +472,21 @@ fn notes(findings: &Findings<'_>, unknown: f64) -> Vec<String> {
             "{assumed} of the machine’s figures are assumptions; they are marked above."
         ));
     }
+    if let Some(schedule) = &meta.loop_schedule {
+        notes.push(dealt_note(schedule));
+    }
     if let Some(status) = meta.exit_status.filter(|s| *s != 0) {
         notes.push(format!("The program ended with status {status}."));
     }
     notes
+}
+
+/// How loops were dealt instead of what the program asks.
+pub(crate) fn dealt_note(schedule: &str) -> String {
+    format!(
+        "OpenMP loops that ask for a dynamic or guided schedule were dealt by schedule({schedule}); `nodewise run --schedule \
+         {schedule}` runs the plain program so."
+    )
 }
 
 /// Notes on the limits of samples.

@@ -80,6 +80,8 @@ pub struct Program {
     pub observer: String,
     /// Whether counts are exact rather than sampled.
     pub exact: bool,
+    /// The static schedule by which OpenMP's dynamic and guided loops were dealt instead (`record --schedule`).
+    pub loop_schedule: Option<String>,
     /// How slices were cut: `1s`, `accesses:1000000`, `region`.
     pub slicing: String,
     /// Exit status as a shell reports it.
@@ -427,6 +429,7 @@ mod tests {
                 plain_wall_seconds: None,
                 observer: String::new(),
                 exact: true,
+                loop_schedule: None,
                 slicing: String::new(),
                 exit_status: None,
                 truncated: None,

@@ -1,9 +1,11 @@
 //! The part of the report on how the threads of other runs take the parts of the data.
 
 use nodewise_analysis::figures::{percent, plural};
-use nodewise_analysis::{Assignment, Histogram, NotFollowed, Roles as AnalysedRoles, shared_counters};
-use nodewise_profile::{Profile, Schedule};
-use nodewise_simulation::{OtherRuns as Predicted, RegionCost};
+use nodewise_analysis::{
+    Assignment, Histogram, NotFollowed, OtherRuns as Predicted, Roles as AnalysedRoles, shared_counters,
+};
+use nodewise_profile::{Observer, Profile, Schedule};
+use nodewise_simulation::RegionCost;
 use serde::Serialize;
 
 /// How the threads of other runs of the same command took the parts of the recorded run. A part is the set of pages of
@@ -29,10 +31,15 @@ pub struct Roles {
     pub loops: Vec<DynamicLoop>,
     /// Code that takes numbers from a counter shared by threads, that of most threads first.
     pub counters: Vec<Counter>,
-    /// Why `run` binds threads by number although they take their parts in order of arrival: `openmp`, `too-many-pages` or
-    /// `not-written`; `None` if it binds them by data, or has no need to.
+    /// What keeps `run` from binding threads by data, or may, although they take their parts in order of arrival.
+    /// `openmp`, `too-many-pages` or `not-written`; `None` if nothing does, or there is no need to.
     pub not_followed: Option<&'static str>,
-    /// A summary in one to three sentences.
+    /// The same as a sentence.
+    pub not_followed_sentence: Option<&'static str>,
+    /// The command that records the program with these constructs dealt by a static schedule, to see what that would give;
+    /// `None` if that is not possible, as for tasks.
+    pub static_schedule: Option<String>,
+    /// A summary in one or two sentences.
     pub sentence: String,
 }
 
@@ -43,7 +50,7 @@ pub struct DynamicLoop {
     pub function: String,
     /// Start of the construct, as `file:line`.
     pub site: String,
-    /// `dynamic`, `guided` or `tasks`.
+    /// `dynamic`, `guided`, `ordered` or `tasks`.
     pub schedule: &'static str,
     /// Share of all fetched cache lines that are fetched in the construct.
     pub share: f64,
@@ -97,9 +104,10 @@ impl Roles {
         regions: &[RegionCost],
     ) -> Self {
         let not_followed = found.not_followed(profile, histogram);
-        let because = |why: NotFollowed| format!(" `run` binds them by number: {}.", why.reason());
+        let loops = dynamic_loops(regions);
         Self {
-            loops: dynamic_loops(regions),
+            static_schedule: static_schedule(&loops, profile),
+            loops,
             counters: counters(profile),
             assignment: found.assignment.name(),
             assumed: found.counter.is_some(),
@@ -109,7 +117,8 @@ impl Roles {
             by_chance: found.by_chance,
             in_parts: found.in_parts,
             not_followed: not_followed.map(NotFollowed::name),
-            sentence: sentence(found, profile) + &not_followed.map_or_else(String::new, because),
+            not_followed_sentence: not_followed.map(NotFollowed::sentence),
+            sentence: sentence(found, profile),
         }
     }
 }
@@ -146,6 +155,22 @@ fn dynamic_loops(regions: &[RegionCost]) -> Vec<DynamicLoop> {
     let mut loops: Vec<DynamicLoop> = regions.iter().filter_map(one).collect();
     loops.sort_by(|a, b| b.share.total_cmp(&a.share));
     loops
+}
+
+fn static_schedule(loops: &[DynamicLoop], profile: &Profile) -> Option<String> {
+    let deals = loops.iter().any(|l| {
+        [Schedule::Dynamic, Schedule::Guided]
+            .map(Schedule::name)
+            .contains(&l.schedule)
+    });
+    // Also of instrumented programs, as a script may have started this one.
+    let via = match profile.meta.observer {
+        observer @ (Observer::Instrument | Observer::Emulate) => observer.name(),
+        _ => return None,
+    };
+    let record = ["nodewise", "record", "--schedule", "static", "--via", via, "--"].map(str::to_owned);
+    let words = record.into_iter().chain(profile.meta.command.iter().cloned());
+    deals.then(|| nodewise_input::shell_line(&words.collect::<Vec<_>>()))
 }
 
 /// The change that gives each thread the same part in each run.

@@ -3,6 +3,7 @@
 mod coverage;
 mod moves;
 
+use crate::findings::dealt_note;
 use crate::roles;
 use crate::table::table;
 use crate::{FewLines, Object, Policy, Report, Sampling, bytes, count, percent, ratio, seconds};
@@ -270,6 +271,9 @@ impl Writer {
     fn roles(&self, out: &mut String, report: &Report) {
         let Some(roles) = &report.roles else { return };
         self.wrapped(out, "", &roles.sentence, str::to_owned);
+        if let Some(sentence) = roles.not_followed_sentence {
+            self.wrapped(out, "", sentence, str::to_owned);
+        }
         let others = || report.policies.iter().skip(1);
         let best = || others().max_by(|a, b| a.local_fraction.total_cmp(&b.local_fraction));
         let policy = others().find(|p| report.recommends(p)).or_else(best);
@@ -288,6 +292,7 @@ impl Writer {
                 percent(dynamic.share),
                 match dynamic.schedule {
                     "tasks" => "as tasks".to_owned(),
+                    "ordered" => "dynamically, in a loop with `ordered`".to_owned(),
                     schedule => format!("by schedule({schedule})"),
                 }
             );
@@ -296,6 +301,13 @@ impl Writer {
         }
         let left = roles.loops.len().saturating_sub(MAX_OBJECTS_DIAGNOSED);
         self.more(out, left, "loop", "--json");
+        if let Some(command) = &roles.static_schedule {
+            let text = format!(
+                "without a change to the program, to see what that gives: {}",
+                escaped(command)
+            );
+            self.wrapped(out, "  → ", &text, str::to_owned);
+        }
         out.push('\n');
     }
 
@@ -333,6 +345,9 @@ impl Writer {
             coverage(&report.coverage),
         );
         self.wrapped(out, "", &text, |l| self.dim(l));
+        if let Some(schedule) = &report.program.loop_schedule {
+            self.wrapped(out, "", &dealt_note(schedule), |l| self.dim(l));
+        }
     }
 }
 

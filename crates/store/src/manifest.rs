@@ -53,6 +53,8 @@ pub struct MetaOnDisk {
     plain_cpu_ns: Option<u64>,
     #[serde(default)]
     plain_program: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    loop_schedule: Option<String>,
     slicing: String,
     host_cpus: u32,
     host_nodes: u32,
@@ -229,6 +231,7 @@ impl From<&Meta> for MetaOnDisk {
             plain_wall_ns: m.plain_wall_ns,
             plain_cpu_ns: m.plain_cpu_ns,
             plain_program: m.plain_program.clone(),
+            loop_schedule: m.loop_schedule.clone(),
             slicing: m.slicing.clone(),
             host_cpus: m.host_cpus,
             host_nodes: m.host_nodes,
@@ -267,6 +270,7 @@ impl MetaOnDisk {
             plain_wall_ns: self.plain_wall_ns,
             plain_cpu_ns: self.plain_cpu_ns,
             plain_program: self.plain_program,
+            loop_schedule: self.loop_schedule,
             slicing: self.slicing,
             host_cpus: self.host_cpus,
             host_nodes: self.host_nodes,

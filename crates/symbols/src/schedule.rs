@@ -66,12 +66,13 @@ impl Module {
 
 /// Rank of a schedule if a construct contains several; the same order as in the compiler's `region.cpp`.
 fn rank(schedule: Option<Schedule>) -> usize {
-    const RANKS: [Schedule; 6] = [
+    const RANKS: [Schedule; 7] = [
         Schedule::Static,
         Schedule::Auto,
         Schedule::Runtime,
         Schedule::Guided,
         Schedule::Dynamic,
+        Schedule::Ordered,
         Schedule::Tasks,
     ];
     schedule.map_or(0, |s| 1 + RANKS.iter().position(|r| *r == s).unwrap_or(0))
@@ -84,7 +85,11 @@ fn requested_schedule(name: &str, third: Option<u32>) -> Option<Schedule> {
     if let Some(name) = name.strip_prefix("GOMP_") {
         return match name {
             "task" | "taskloop" | "taskloop_ull" => Some(Schedule::Tasks),
-            _ if name.starts_with("sections") || has("_dynamic") => Some(Schedule::Dynamic),
+            _ if name.starts_with("sections") => Some(Schedule::Tasks),
+            _ if (has("_ordered_") || has("_doacross_")) && (has("_dynamic") || has("_guided")) => {
+                Some(Schedule::Ordered)
+            }
+            _ if has("_dynamic") => Some(Schedule::Dynamic),
             _ if has("_guided") => Some(Schedule::Guided),
             _ if has("_runtime") => Some(Schedule::Runtime),
             _ if has("_static") => Some(Schedule::Static),
@@ -93,6 +98,9 @@ fn requested_schedule(name: &str, third: Option<u32>) -> Option<Schedule> {
     }
     if has("_for_static_init") {
         return Some(Schedule::Static);
+    }
+    if name == "__kmpc_doacross_init" {
+        return Some(Schedule::Ordered);
     }
     if name.starts_with("__kmpc_dispatch_init") {
         return Some(third.map_or(Schedule::Runtime, of_kmp));
@@ -103,18 +111,20 @@ fn requested_schedule(name: &str, third: Option<u32>) -> Option<Schedule> {
     (tasks && !has("taskwait") && !has("taskyield")).then_some(Schedule::Tasks)
 }
 
-/// Converts a value of `enum sched_type` of LLVM's kmp.h; modifiers and the offsets of ordered and nomerge loops are
-/// removed first.
+/// Converts a value of `enum sched_type` of LLVM's kmp.h; modifiers and the offset of nomerge loops are removed first, and
+/// that of loops with `ordered`.
 fn of_kmp(kind: u32) -> Schedule {
     let mut kind = kind & ((1 << 29) - 1);
     if kind >= 160 {
         kind -= 128;
     }
-    if (64..80).contains(&kind) {
+    let is_ordered = (64..80).contains(&kind);
+    if is_ordered {
         kind -= 32;
     }
     match kind {
         33 | 34 => Schedule::Static,
+        _ if is_ordered => Schedule::Ordered,
         36 | 46 => Schedule::Guided,
         37 | 47 => Schedule::Runtime,
         38 => Schedule::Auto,
@@ -145,7 +155,9 @@ mod tests {
                 Some(Schedule::Runtime),
             ),
             ("GOMP_loop_ordered_static_start", None, Some(Schedule::Static)),
-            ("GOMP_sections_next", None, Some(Schedule::Dynamic)),
+            ("GOMP_loop_ordered_dynamic_next", None, Some(Schedule::Ordered)),
+            ("GOMP_loop_doacross_guided_start", None, Some(Schedule::Ordered)),
+            ("GOMP_sections_next", None, Some(Schedule::Tasks)),
             ("GOMP_loop_end_nowait", None, None),
             ("GOMP_task", None, Some(Schedule::Tasks)),
             ("GOMP_taskwait", None, None),
@@ -158,6 +170,9 @@ mod tests {
                 Some(Schedule::Dynamic),
             ),
             ("__kmpc_dispatch_init_4", Some(36), Some(Schedule::Guided)),
+            ("__kmpc_dispatch_init_4", Some(67), Some(Schedule::Ordered)),
+            ("__kmpc_dispatch_init_4", Some(66), Some(Schedule::Static)),
+            ("__kmpc_doacross_init", None, Some(Schedule::Ordered)),
             ("__kmpc_dispatch_init_4", None, Some(Schedule::Runtime)),
             ("__kmpc_dispatch_next_4", Some(35), None),
             ("__kmpc_omp_task_alloc", None, Some(Schedule::Tasks)),

@@ -10,6 +10,7 @@ mod summary;
 use crate::arguments::{one_of, slicing};
 use crate::exit::{Outcome, OwnFailure};
 use clap::ValueEnum;
+use nodewise_enforce::LoopSchedule;
 use nodewise_linux::companion;
 use nodewise_observe::{Emulator, Error, ErrorKind, Options, Slicing};
 use nodewise_report::amount;
@@ -43,6 +44,9 @@ pub struct Arguments {
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=100),
           conflicts_with_all = ["recover", "pids"])]
     repeat: u32,
+    /// Deal OpenMP's dynamic and guided loops statically while CMD is recorded, as `run --schedule` does: static, or static,N
+    #[arg(long, value_name = "S", value_parser = LoopSchedule::parse, conflicts_with_all = ["recover", "pids"])]
+    schedule: Option<LoopSchedule>,
     /// Make a profile of what an interrupted recording left in DIR
     #[arg(long, value_name = "DIR", conflicts_with_all = ["command", "output", "threads"])]
     recover: Option<PathBuf>,
@@ -96,6 +100,11 @@ fn record(arguments: &Arguments) -> anyhow::Result<Outcome> {
         via if via.samples() && arguments.plain.is_some() => {
             anyhow::bail!("--plain: samples at 2 % of the time are not calibrated; leave it out")
         }
+        via if via.samples() && arguments.schedule.is_some() => {
+            anyhow::bail!(
+                "--schedule: what is sampled runs as it is; leave out --via, or write --via emulate"
+            )
+        }
         Via::Faults | Via::Userfaultfd => return faults::run(arguments),
         Via::Auto if attach => return faults::run(arguments),
         _ if attach => anyhow::bail!(
@@ -111,11 +120,14 @@ fn record(arguments: &Arguments) -> anyhow::Result<Outcome> {
     let folder = setup::folder(arguments);
     let emulator = (arguments.via == Via::Emulate).then(emulator).transpose()?;
     let rest = &arguments.command[1..];
-    let mut command = match &emulator {
-        Some(emulator) => emulator.command(program, &file, rest, arguments.slice, std::env::vars_os())?,
-        None => Command::new(program),
-    };
-    if emulator.is_none() {
+    let mut command = setup::dealt(program, arguments)?;
+    if let Some(emulator) = &emulator {
+        let set: Vec<(OsString, OsString)> = set_variables(&command).collect();
+        let inherited = std::env::vars_os().filter(|(name, _)| set.iter().all(|(other, _)| other != name));
+        let variables = inherited.chain(set.iter().cloned());
+        command = emulator.command(program, &file, rest, arguments.slice, variables)?;
+        command.envs(set.into_iter().filter(|(name, _)| name != "LD_PRELOAD"));
+    } else {
         command.args(rest);
     }
     let cpus = setup::cpus();
@@ -149,6 +161,13 @@ fn record(arguments: &Arguments) -> anyhow::Result<Outcome> {
     Ok(Outcome::Child(recorded.status))
 }
 
+/// The variables that a command sets.
+fn set_variables(command: &Command) -> impl Iterator<Item = (OsString, OsString)> + '_ {
+    command
+        .get_envs()
+        .filter_map(|(name, value)| Some((name.to_owned(), value?.to_owned())))
+}
+
 /// The plain build with the arguments and the environment of the recorded one.
 fn plain_command(plain: &Path, arguments: &Arguments, recorded: &Command) -> anyhow::Result<Command> {
     let file = nodewise_observe::find(plain.as_os_str(), std::env::var_os("PATH").as_deref())?;
@@ -161,12 +180,12 @@ fn plain_command(plain: &Path, arguments: &Arguments, recorded: &Command) -> any
         !nodewise_observe::input_is_consumed(),
         "--plain: standard input is a pipe, which only one of two runs can read; give it a file, or `< /dev/null`"
     );
-    let mut command = Command::new(&file);
+    let mut command = setup::dealt(file.as_os_str(), arguments)?;
     command.args(&arguments.command[1..]);
     match arguments.via {
         Via::Emulate => setup::set_openmp(&mut command, arguments.threads, setup::cpus()),
         _ => {
-            command.envs(recorded.get_envs().filter_map(|(key, value)| Some((key, value?))));
+            command.envs(set_variables(recorded));
         }
     }
     Ok(command)

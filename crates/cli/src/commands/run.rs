@@ -12,10 +12,11 @@ use crate::launch::{cannot_start, check_objects, empty, failure, own_failure, pr
 use crate::output;
 use files::Placed;
 use nodewise_enforce::{
-    Achieved, Binding, EnforceError, Host, Options, PageSize, Plan, Request, Roles, RunFolder, Table, Watch,
+    Achieved, Binding, EnforceError, Host, LoopSchedule, Options, PageSize, Plan, Request, Roles, RunFolder,
+    Table, Watch, dealt_loops,
 };
 use nodewise_linux::child::{Forwarding, shell_status};
-use nodewise_linux::mark;
+use nodewise_linux::{companion, mark};
 use nodewise_live::{FollowedThreads, ThreadFollower};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -49,6 +50,10 @@ pub struct Arguments {
     /// data where the map says that threads come in order of arrival
     #[arg(long, value_name = "R", default_value = "auto", value_parser = roles)]
     roles: Roles,
+    /// Deal OpenMP's dynamic and guided loops statically, without a change to the program: static (a block for each
+    /// thread), or static,N (N iterations at a time)
+    #[arg(long, value_name = "S", value_parser = LoopSchedule::parse)]
+    schedule: Option<LoopSchedule>,
     /// Threads to run with: sets `OMP_NUM_THREADS` [default: `OMP_NUM_THREADS`, else the CPUs, else as recorded]
     #[arg(long, value_name = "N")]
     threads: Option<usize>,
@@ -126,6 +131,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     plan.note_unplaced(folder.path());
     let ran = Ran {
         plan: &plan,
+        dealt_loops: plan.schedule.map(|_| dealt_loops(folder.path())),
         files: &files,
         achieved: achieved.as_ref(),
         followed: followed.as_ref(),
@@ -151,6 +157,7 @@ fn options(arguments: &Arguments) -> Options {
         page_size: arguments.page_size.unwrap_or(PageSize::Auto),
         roles: arguments.roles,
         places: arguments.place.clone(),
+        schedule: arguments.schedule,
     }
 }
 
@@ -182,6 +189,8 @@ type Followed = Result<FollowedThreads, String>;
 #[derive(Clone, Copy)]
 struct Ran<'a> {
     plan: &'a Plan,
+    /// The number of loops that were dealt otherwise than the program asks, if asked for.
+    dealt_loops: Option<u64>,
     files: &'a Placed,
     achieved: Option<&'a Achieved>,
     followed: Option<&'a Followed>,
@@ -195,6 +204,9 @@ fn execute(
     let mut command = Command::new(&arguments.command[0]);
     command.args(&arguments.command[1..]);
     let preload = plan.preloads().then(preload).transpose()?;
+    if plan.schedule.is_some() {
+        companion::find(LoopSchedule::LIBRARY).map_err(|e| failure(125, e.to_string()))?;
+    }
     plan.prepare(&mut command, preload.as_deref().unwrap_or(Path::new("")), folder);
     let mut inspection = Inspection {
         table: plan.table.as_ref().filter(|_| plan.objects.is_none()),

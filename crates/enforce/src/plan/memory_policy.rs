@@ -238,6 +238,7 @@ mod tests {
             page_size: PageSize::Auto,
             roles: Roles::Auto,
             places: Vec::new(),
+            schedule: None,
         };
         let request = Request::WeightedBy(weights.to_vec());
         Plan::new(

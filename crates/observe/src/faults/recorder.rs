@@ -17,7 +17,6 @@ use nodewise_linux::scan::{Held, Scan};
 use nodewise_linux::signals::{SIGHUP, SIGINT, SIGTERM, Signals};
 use nodewise_profile::{Meta, Profile};
 use nodewise_store::Writer;
-use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::AtomicBool;
@@ -188,7 +187,7 @@ impl<L: FnMut(Progress) + Send> Session<L> {
         let control = Control::create(&raw, Slicing::Time(self.slice)).map_err(|e| Error::raw(&raw, &e))?;
         command.env("NODEWISE_RAW", &raw);
         if !preload.is_empty() {
-            command.env("LD_PRELOAD", preloaded(preload));
+            nodewise_linux::companion::preload(&mut command, preload);
         }
         self.traced.log_below(&raw);
         let child = Forwarding::start(&mut command).map_err(|e| {
@@ -338,13 +337,6 @@ fn hold(host: &Host, ms: u32) -> Result<Held, Error> {
         );
         Error::new(ErrorKind::ScanPeriod, message)
     })
-}
-
-/// The value of `LD_PRELOAD`: our libraries before those that are set already.
-fn preloaded(libraries: &[PathBuf]) -> OsString {
-    let others = std::env::var_os("LD_PRELOAD").filter(|v| !v.is_empty());
-    let all: Vec<OsString> = libraries.iter().map(|l| l.clone().into()).chain(others).collect();
-    all.join(OsStr::new(":"))
 }
 
 impl From<Unavailable> for Error {

@@ -260,7 +260,8 @@ impl Image {
             }
             Event::Schedule { id, number } => {
                 if let Some(region) = self.regions.get(&id) {
-                    tables.profile.regions[region.index()].schedule = Schedule::from_number(number);
+                    tables.profile.regions[region.index()].schedule =
+                        tables.dealt(Schedule::from_number(number));
                 }
             }
             Event::Outlined { id, address } => {
@@ -269,7 +270,8 @@ impl Image {
                     .frames(&self.modules, address)
                     .pop()
                     .unwrap_or_default();
-                let schedule = tables.library.schedule(&self.modules, address);
+                let asked = tables.library.schedule(&self.modules, address);
+                let schedule = tables.dealt(asked);
                 let kind = RegionKind::OpenMp;
                 self.regions.insert(
                     id,

@@ -101,6 +101,7 @@ fn meta() -> impl Strategy<Value = Meta> {
                     plain_wall_ns,
                     plain_cpu_ns: plain_wall_ns.map(|ns| ns / 2),
                     plain_program: exit_status.map(|_| "./a plain".into()),
+                    loop_schedule: exit_status.map(|_| "static,8".into()),
                     slicing: "accesses:7".into(),
                     host_cpus: 3,
                     host_nodes: 2,

@@ -5,6 +5,8 @@ import { Figure } from "../../figure";
 import { Prose } from "../../prose";
 import { Value } from "../../value";
 
+const DEALT: Record<string, string> = { tasks: "as tasks", ordered: "dynamically, in a loop with ordered" };
+
 export function Roles({ report }: { report: Report }) {
   const { roles } = report;
   if (!roles) return null;
@@ -12,14 +14,14 @@ export function Roles({ report }: { report: Report }) {
     <Figure
       id="roles"
       title="In another run"
-      what="A map binds data to thread numbers. Where threads take their parts in order of arrival, or as work comes, another run gives a part to another thread. By number: the local share there with threads bound by their numbers. By data: with each thread on the node of the part that it takes. Both are expected values, from the runs that were compared."
+      what="A map binds data to thread numbers. Where threads take their parts in order of arrival, or as work comes, another run gives a part to another thread. By number: the local share there with threads bound by their numbers. By data: with threads bound by the data that they take, where nodewise run can do that. Both are expected values, from the runs that were compared."
       rows={() => [
         ["policy", "recorded run", "another run, by number", "another run, by data"],
         ...report.policies.map((p) => [p.policy, p.local_fraction, p.other_runs?.by_number ?? null, p.other_runs?.by_data ?? null]),
       ]}
     >
       <p class="reading">
-        <Prose text={roles.sentence} />
+        <Prose text={[roles.sentence, roles.not_followed_sentence ?? ""].join(" ")} />
       </p>
       <table>
         <thead>
@@ -46,9 +48,14 @@ export function Roles({ report }: { report: Report }) {
       {roles.loops.map((loop, i) => (
         <p key={loop.site}>
           <code>{loop.function}</code> {loop.site} (<Value pointer={`/roles/loops/${i}/share`} of={report} as="percent" /> of the traffic)
-          deals its work {loop.schedule === "tasks" ? "as tasks" : `by schedule(${loop.schedule})`}. Instead: <code>{loop.advice}</code>
+          deals its work {DEALT[loop.schedule] ?? `by schedule(${loop.schedule})`}. Instead: <code>{loop.advice}</code>
         </p>
       ))}
+      {roles.static_schedule && (
+        <p>
+          Without a change to the program, to see what a static schedule gives: <code>{roles.static_schedule}</code>
+        </p>
+      )}
     </Figure>
   );
 }

@@ -89,6 +89,7 @@ fn plan(arguments: &Arguments, words: &[OsString]) -> Result<Plan, nodewise_enfo
         page_size: PageSize::Auto,
         roles: Roles::Number,
         places: Vec::new(),
+        schedule: None,
     };
     let mut plan = Plan::new(&Request::FirstTouch, &Host::this(&[])?, words, &options)?;
     if options.binding == Binding::None {

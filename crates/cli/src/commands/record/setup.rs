@@ -3,9 +3,12 @@
 use super::{Arguments, Via};
 use crate::output::say;
 use indicatif::{ProgressBar, ProgressStyle};
+use nodewise_enforce::LoopSchedule;
+use nodewise_linux::companion;
 use nodewise_observe::{command_of, host_meta};
 use nodewise_profile::{Meta, Observer};
 use nodewise_report::plural;
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -35,6 +38,20 @@ pub fn set_openmp(command: &mut Command, threads: Option<u32>, cpus: usize) {
     }
 }
 
+/// `program` with the environment in which its loops are dealt as asked for. But under the emulator, whose own library does the
+/// same, `run`'s library takes ours out of the environment of programs that bear none.
+pub fn dealt(program: &OsStr, arguments: &Arguments) -> anyhow::Result<Command> {
+    let mut command = Command::new(program);
+    if let Some(schedule) = arguments.schedule {
+        LoopSchedule::check(&arguments.command)?;
+        if arguments.via != Via::Emulate {
+            companion::preload(&mut command, &[companion::find("libnodewise-preload.so")?]);
+        }
+        schedule.prepare(&mut command, companion::find(LoopSchedule::LIBRARY)?);
+    }
+    Ok(command)
+}
+
 pub fn meta(arguments: &Arguments, cpus: usize) -> Meta {
     let host = nodewise_linux::Host::default();
     Meta {
@@ -47,6 +64,7 @@ pub fn meta(arguments: &Arguments, cpus: usize) -> Meta {
         command: command(arguments, &host),
         slicing: arguments.slice.to_string(),
         host_cpus: cpus as u32,
+        loop_schedule: arguments.schedule.map(|schedule| schedule.to_string()),
         plain_program: arguments.plain.as_ref().map(|p| p.to_string_lossy().into_owned()),
         ..host_meta(&host)
     }

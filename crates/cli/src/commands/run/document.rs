@@ -17,6 +17,7 @@ pub struct Document<'a> {
     files: Vec<File<'a>>,
     achieved: Option<Placed<'a>>,
     followed: Option<Followed>,
+    loops_dealt: Option<u64>,
 }
 
 /// A file that a rule names.
@@ -52,6 +53,7 @@ pub struct Planned<'a> {
     rules_found: usize,
     rules: Vec<Rule<'a>>,
     environment: BTreeMap<&'a str, &'a str>,
+    schedule: Option<String>,
     preload: bool,
     notes: &'a [String],
     unplaced: &'a [String],
@@ -113,6 +115,7 @@ impl<'a> Document<'a> {
             files: ran.files.iter().map(file).collect(),
             achieved: ran.achieved.map(|a| Placed::of(ran.plan, a)),
             followed: ran.followed.map(Followed::of),
+            loops_dealt: ran.dealt_loops,
         }
     }
 
@@ -162,6 +165,7 @@ impl<'a> Planned<'a> {
             kernel_weights: plan.weights.iter().copied().collect(),
             rules_found: plan.found(),
             rules: plan.rules.iter().map(rule).collect(),
+            schedule: plan.schedule.map(|schedule| schedule.to_string()),
             environment: plan
                 .environment
                 .iter()

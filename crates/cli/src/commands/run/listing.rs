@@ -30,6 +30,11 @@ pub fn lines(plan: &Plan) -> Vec<String> {
     if plan.follows {
         lines.push("roles    by data: threads go where the pages are that they write".into());
     }
+    if let Some(schedule) = plan.schedule {
+        lines.push(format!(
+            "loops    OpenMP's dynamic and guided ones are dealt by schedule({schedule})"
+        ));
+    }
     lines.extend(plan.policy.iter().map(|p| format!("policy   {p}")));
     lines.extend(plan.weights_line().map(|line| format!("weights  {line}")));
     lines.extend(

@@ -3,6 +3,7 @@
 use super::document::{self, Document};
 use super::{listing, warnings};
 use crate::output;
+use nodewise_analysis::figures::exact;
 use nodewise_enforce::{Achieved, Plan, RuleAchieved};
 use nodewise_report::{percent, plural, seconds};
 use std::io::Write;
@@ -26,10 +27,24 @@ pub fn print(ran: super::Ran<'_>, as_json: bool) -> anyhow::Result<()> {
     lines(ran.plan, ran.achieved)
         .into_iter()
         .chain(ran.followed.and_then(followed_line))
+        .chain(loops_line(ran))
         .collect::<Vec<_>>()
         .iter()
         .for_each(|line| output::message(line));
     Ok(())
+}
+
+/// How many loops were dealt otherwise than the program asks.
+fn loops_line(ran: super::Ran<'_>) -> Option<String> {
+    let (schedule, loops) = (ran.plan.schedule?, ran.dealt_loops?);
+    Some(match loops {
+        0 => "no loop asked for a dynamic or guided schedule, or no process with such loops ended by itself"
+            .to_owned(),
+        loops => format!(
+            "{} that asked for a dynamic or guided schedule dealt by schedule({schedule})",
+            exact(loops, "loop")
+        ),
+    })
 }
 
 fn lines(plan: &Plan, achieved: Option<&Achieved>) -> Vec<String> {
