@@ -303,24 +303,28 @@ impl Status {
             None => "what the kernel moved by itself, it does not say".to_owned(),
         };
         let mut out = format!(
+            "local accesses: {} in the first interval, {} in the last (from {}); cost: observing {} of the CPU time ({} allowed beyond the start), {} {} of the run time ({} allowed){}\n",
+            local(self.first),
+            local(self.last),
+            exact(self.figures.hints + self.figures.unknown, "sample"),
+            percent(self.figures.cost),
+            share(self.observe),
+            if self.dry {
+                "migrating would have taken"
+            } else {
+                "migrating"
+            },
+            percent(self.budget_used()),
+            share(self.budget),
+            longest_call(self.longest_call),
+        );
+        out += &format!(
             "{} in {} under {}; {}, {}; {kernel}\n",
             moved,
             seconds(self.seconds),
             self.policy,
             exact(self.ledger.ping_pongs, "ping-pong"),
             exact(self.ledger.multiple, "repeated move"),
-        );
-        out += &format!(
-            "local accesses (from {}): first interval {}, last interval {}; migrating {} {} of the run time ({} allowed){}, observing {} of the CPU time ({} allowed beyond the start)\n",
-            exact(self.figures.hints + self.figures.unknown, "sample"),
-            local(self.first),
-            local(self.last),
-            if self.dry { "would have taken" } else { "took" },
-            percent(self.budget_used()),
-            share(self.budget),
-            longest_call(self.longest_call),
-            percent(self.figures.cost),
-            share(self.observe),
         );
         if let Some(fast) = &self.fast {
             out += &format!(
