@@ -1,5 +1,5 @@
-/* A pool of threads that is made before there is any data; its threads take their parts in order of arrival, and other ones in
- * the second half if CHANGES is 1.
+/* A pool of threads that is made before there is any data; its threads take their parts in order of arrival, and other ones
+ * after a quarter of the steps if CHANGES is 1.
  * changing THREADS ROWS STEPS CHANGES */
 #include <pthread.h>
 #include <stdatomic.h>
@@ -21,7 +21,7 @@ static void *serve(void *unused) {
     pthread_mutex_unlock(&lock);
     int id = atomic_fetch_add(&arrived, 1);
     for (int s = 0; s < steps; s++) {
-        int part = changes && s >= steps / 2 ? (id + threads / 2) % threads : id;
+        int part = changes && s >= steps / 4 ? (id + threads / 2) % threads : id;
         for (int y = part * rows / threads; y < (part + 1) * rows / threads; y++)
             for (int x = 0; x < COLUMNS; x++)
                 grid[y][x] = grid[y][x] * 0.5 + y;

@@ -6,7 +6,7 @@ use crate::selection::{self, print_notes};
 use anyhow::bail;
 use nodewise_analysis::{Assignment, Roles, shared_counters};
 use nodewise_pipeline::{ASYM, Asym};
-use nodewise_placement::{OtherRuns, Placement, recognise};
+use nodewise_placement::{Distribution, OtherRuns, Placement, Rule, recognise};
 use nodewise_profile::Profile;
 use nodewise_report::{percent, plural};
 use nodewise_simulation::Parameters;
@@ -122,7 +122,10 @@ fn dependence(placement: &Placement, profile: &Profile) -> Option<String> {
     Some(format!(
         "threads {how}{separator} in another run this map keeps {number} of the accesses local by their numbers{data}; first \
          touch {first}{}",
-        match (placement.decides_anything() && is_pointless(other), other.assumed) {
+        match (
+            placement.decides_anything() && is_pointless(other, placement),
+            other.assumed
+        ) {
             (true, false) => ", so leave it alone",
             (_, true) => "; `record --repeat 2` tells",
             _ => "",
@@ -130,12 +133,18 @@ fn dependence(placement: &Placement, profile: &Profile) -> Option<String> {
     ))
 }
 
-/// Whether another run is expected to lose by the map against first touch. Where threads take work as it comes, a map has to
-/// gain: who takes what may differ more than between the runs that were compared.
-fn is_pointless(other: OtherRuns) -> bool {
+/// Whether the map is to be left alone: another run is expected to lose against first touch, or the map places data by threads
+/// that take work as it comes, of whom the runs compared do not tell who takes what in another one.
+fn is_pointless(other: OtherRuns, placement: &Placement) -> bool {
+    let by_threads = |rule: &Rule| {
+        !matches!(
+            rule.distribution,
+            Distribution::Interleave(_) | Distribution::Dealt(_)
+        )
+    };
     let gain = other.by_number.max(other.by_data) - other.first_touch;
     match other.assignment {
-        Assignment::Dynamic => gain < MIN_SHARE_MENTIONED,
+        Assignment::Dynamic => placement.rules.iter().any(by_threads),
         Assignment::Fixed | Assignment::Arrival => gain < -MIN_SHARE_MENTIONED,
     }
 }

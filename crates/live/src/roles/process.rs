@@ -21,6 +21,9 @@ const MOVE_COOLDOWN: Duration = Duration::from_secs(1);
 /// The share of the program's CPU time that looks may cost, and the credit that each new thread adds in advance.
 const SHARE: f64 = 0.02;
 const INITIAL_CREDIT: Duration = Duration::from_millis(20);
+/// The share of the program's CPU time that looks may cost while nothing changes, at intervals of a second or more: roles that
+/// change after an hour are then found as soon as those of the first minute.
+const SHARE_AT_REST: f64 = 0.002;
 /// Assumed cost of a reported write fault to its thread.
 const FAULT: Duration = Duration::from_nanos(1000);
 /// Processes with fewer resident pages are not asked how many of these are in huge pages.
@@ -38,6 +41,8 @@ pub(super) struct Process {
     due: Instant,
     pause: Duration,
     cpu: Duration,
+    /// The largest CPU time that the last look may have cost.
+    cost: Duration,
     /// CPU time that looks may still cost, seconds; negative if overdrawn.
     credit: f64,
     /// Page-table entries of its memory.
@@ -89,6 +94,7 @@ impl Process {
             due: now,
             pause: SOON,
             cpu: Duration::ZERO,
+            cost: Duration::ZERO,
             credit: 0.0,
             entries: 0,
             huge: 0,
@@ -204,6 +210,7 @@ impl Process {
         let cost = clearing + FAULT * u32::try_from(self.entries).unwrap_or(u32::MAX);
         self.credit -= cost.as_secs_f64();
         self.due = now + self.pause;
+        self.cost = cost;
         cost
     }
 
@@ -264,11 +271,21 @@ impl Process {
         self.has_changed = true;
     }
 
-    /// Records the end of a look. The interval to the next one doubles while no thread is moved.
+    /// The interval at which looks cost [`SHARE_AT_REST`] of the CPU time that the process has used since it has several threads.
+    fn pause_at_rest(&self, now: Instant) -> Duration {
+        let rate = self.cpu.as_secs_f64() / self.age(now).as_secs_f64();
+        let seconds = self.cost.as_secs_f64() / (SHARE_AT_REST * rate);
+        match seconds.is_finite() {
+            true => Duration::from_secs_f64(seconds.min(1e6)).clamp(MOVE_COOLDOWN, LONGEST_INTERVAL),
+            false => LONGEST_INTERVAL,
+        }
+    }
+
+    /// Records the end of a look. The interval to the next one doubles while no thread is moved, until looks cost little.
     pub fn looked(&mut self, now: Instant) {
         self.pause = match std::mem::take(&mut self.has_changed) {
             true => MOVE_COOLDOWN,
-            false => (2 * self.pause).min(LONGEST_INTERVAL),
+            false => (2 * self.pause).min(self.pause_at_rest(now)),
         };
         self.due = now + self.pause;
     }

@@ -51,8 +51,9 @@ fn the_first_look_comes_when_several_threads_have_had_time_to_begin() {
         "more threads do not put it off"
     );
     assert_eq!(process.age(second_thread_at + FIRST), FIRST);
-    // Threads that appear during the interval between looks end the interval.
-    (0..9).for_each(|_| process.looked(second_thread_at));
+    // Threads that appear during the interval between looks end the interval, which is long where looks cost much.
+    process.cost = milliseconds(10_000);
+    (0..9).for_each(|_| process.looked(second_thread_at + FIRST));
     let later = second_thread_at + milliseconds(5000);
     assert!(
         !process.begin_look_if_due(&told.host(9, 9, 100), 7, later),
@@ -134,6 +135,13 @@ fn looks_become_rare_while_nothing_changes() {
     assert_eq!(pauses, [400, 800, 1600].map(milliseconds));
     (0..9).for_each(|_| process.looked(start));
     assert_eq!(process.rest(start), LONGEST_INTERVAL);
+    // In 100 s it has used 200 s of CPU time, of which 4 ms are 0.2 % in a second, and 40 ms in ten.
+    let now = start + milliseconds(100_000);
+    for (cost, rest) in [(4, 1000), (40, 10_000), (400, 60_000)] {
+        (process.cpu, process.cost) = (milliseconds(200_000), milliseconds(cost));
+        (0..9).for_each(|_| process.looked(now));
+        assert_eq!(process.rest(now), milliseconds(rest));
+    }
     process.moved(8, start);
     process.looked(start);
     assert_eq!(process.rest(start), MOVE_COOLDOWN);
