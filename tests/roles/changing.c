@@ -39,7 +39,10 @@ int main(int argc, char **argv) {
     pthread_barrier_init(&step, NULL, (unsigned)threads);
     for (int i = 0; i < threads; i++)
         pthread_create(&pool[i], NULL, serve, NULL);
-    double(*data)[COLUMNS] = calloc((size_t)rows, sizeof *data);
+    double(*data)[COLUMNS] = malloc(sizeof *data * (size_t)rows);
+    for (int y = 0; y < rows; y++)
+        for (int x = 0; x < COLUMNS; x++)
+            data[y][x] = x;
     pthread_mutex_lock(&lock);
     grid = data;
     pthread_cond_broadcast(&has_data);

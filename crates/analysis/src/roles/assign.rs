@@ -9,7 +9,8 @@ use std::cmp::Reverse;
 /// What is known about a thread.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ThreadData {
-    /// The node of the data that it works on, with the number of observations; none if unknown.
+    /// The node of the data that it works on, with the number of observations, 0 if it was seen there earlier only; none if
+    /// unknown.
     pub belongs: Option<(NodeId, u32)>,
     /// The node that it runs on.
     pub now: NodeId,
@@ -34,8 +35,9 @@ pub fn assign_threads(threads: &[ThreadData], places: &[u32]) -> Vec<NodeId> {
         .zip(threads)
         .filter_map(|(i, t)| t.belongs.map(|(node, seen)| (i, node, seen)))
         .collect();
-    // Threads that are on their node already come first, so that none has to move among equals.
-    known.sort_by_key(|&(i, node, seen)| (threads[i].now != node, Reverse(seen)));
+    // Who was seen earlier only, such as a main thread that has initialised data and waits, makes room for others. Threads that
+    // are on their node already come first, so that none has to move among equals.
+    known.sort_by_key(|&(i, node, seen)| (seen == 0, threads[i].now != node, Reverse(seen)));
     known.iter().for_each(|&(i, node, _)| take(i, node));
     (0..).zip(threads).for_each(|(i, thread)| take(i, thread.now));
     for i in 0..threads.len() {
@@ -80,6 +82,15 @@ mod tests {
     fn a_thread_of_which_nothing_is_known_makes_room() {
         let threads = [thread(&[0, 40], 0), thread(&[3, 4], 1)];
         assert_eq!(assign_threads(&threads, &[1, 1]), nodes(&[1, 0]));
+    }
+
+    #[test]
+    fn a_thread_that_was_seen_earlier_only_makes_room() {
+        let mut waits = thread(&[40, 0], 0);
+        waits.belongs = waits.belongs.map(|(node, _)| (node, 0));
+        let threads = [waits, thread(&[9, 0], 1), thread(&[0, 9], 1)];
+        assert_eq!(assign_threads(&threads, &[1, 2]), nodes(&[1, 0, 1]));
+        assert_eq!(assign_threads(&threads, &[2, 1]), nodes(&[0, 0, 1]));
     }
 
     #[test]

@@ -71,9 +71,11 @@ struct Seen {
 }
 
 impl Seen {
-    /// The thread's role by the observations of the current look, else by earlier ones.
+    /// The thread's role by the observations of the current look, else by earlier ones, which count as none: see
+    /// [`ThreadData::belongs`].
     fn belongs(&self) -> Option<(NodeId, u32)> {
-        self.votes.majority().or(self.before)
+        let earlier = self.before.map(|(node, _)| (node, 0));
+        self.votes.majority().or(earlier)
     }
 
     /// Saves the role, if it is known, and starts counting anew for the next look.
