@@ -1,6 +1,6 @@
 //! Small machines and histograms for tests.
 
-use crate::{Affinity, Entry, Histogram};
+use crate::{Affinity, Entry, Histogram, Votes};
 use nodewise_machine::{CpuId, Machine, Node, NodeId, Route};
 use nodewise_profile::{ObjectId, PageNumber, ThreadId};
 
@@ -54,4 +54,13 @@ pub(crate) fn histogram(pages: &[Vec<u64>]) -> Histogram {
         out.push(PageNumber(page as u64), ObjectId(0), &cells);
     }
     out
+}
+
+/// Votes with as many observations of each node, of weight 3.
+pub(crate) fn votes(by_node: &[u32]) -> Votes {
+    let mut votes = Votes::default();
+    for (node, n) in (0..).map(NodeId).zip(by_node) {
+        (0..*n).for_each(|_| votes.add(node, 3.0));
+    }
+    votes
 }

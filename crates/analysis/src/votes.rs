@@ -45,14 +45,7 @@ impl Votes {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn votes(by_node: &[u32]) -> Votes {
-        let mut votes = Votes::default();
-        for (node, n) in (0..).map(NodeId).zip(by_node) {
-            (0..*n).for_each(|_| votes.add(node, 3.0));
-        }
-        votes
-    }
+    use crate::fixtures::votes;
 
     #[test]
     fn few_or_mixed_observations_name_no_node() {

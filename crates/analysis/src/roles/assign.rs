@@ -50,16 +50,8 @@ pub fn assign_threads(threads: &[ThreadData], places: &[u32]) -> Vec<NodeId> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Votes;
+    use crate::fixtures::votes;
     use proptest::prelude::*;
-
-    fn votes(by_node: &[u32]) -> Votes {
-        let mut votes = Votes::default();
-        for (node, n) in (0..).map(NodeId).zip(by_node) {
-            (0..*n).for_each(|_| votes.add(node, 3.0));
-        }
-        votes
-    }
 
     fn thread(by_node: &[u32], now: u32) -> ThreadData {
         ThreadData {

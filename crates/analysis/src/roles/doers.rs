@@ -1,12 +1,12 @@
 //! Who does the parts of the recorded threads in other runs, and on which nodes.
 
 use super::by_data::SeenData;
-use super::taken::{identified, majority_thread};
+use super::taken::{contended, identified, majority_thread};
 use super::{Assignment, PartShare, Roles, ThreadData, assign_threads};
-use crate::{Affinity, Histogram, contended_pages, thread_numbers};
+use crate::{Affinity, Histogram, thread_numbers};
 use nodewise_machine::NodeId;
 use nodewise_profile::{Profile, ThreadId};
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap};
 
 /// A thread with less than this part of an equal share of the work counts as having none: a main thread that initialises data,
 /// and waits.
@@ -30,7 +30,9 @@ pub(super) struct Doers {
     nodes: Vec<NodeId>,
     /// By run, the threads that do each part. A part that is not in here is done by the thread of its number.
     runs: Vec<HashMap<u32, Vec<Doer>>>,
-    /// Cache of [`Doers::begins_where_it_works`], by pair of threads.
+    /// Caches of [`Doers::works_on`], and of [`Doers::begins_where_it_works`] by pair of threads: pages ask for them by the
+    /// million.
+    on_node: HashMap<(ThreadId, NodeId), f64>,
     same_node: HashMap<(ThreadId, ThreadId), f64>,
 }
 
@@ -77,6 +79,7 @@ impl Doers {
             numbers: thread_numbers(profile),
             nodes,
             runs,
+            on_node: HashMap::new(),
             same_node: HashMap::new(),
         }
     }
@@ -109,10 +112,15 @@ impl Doers {
     }
 
     /// The share of a thread's part that is done on `node`.
-    pub fn works_on(&self, thread: ThreadId, node: NodeId) -> f64 {
-        self.mean(thread, thread, |doers, _| {
+    pub fn works_on(&mut self, thread: ThreadId, node: NodeId) -> f64 {
+        if let Some(known) = self.on_node.get(&(thread, node)) {
+            return *known;
+        }
+        let share = self.mean(thread, thread, |doers, _| {
             shares(doers, |doer| doer.works == node)
-        })
+        });
+        self.on_node.insert((thread, node), share);
+        share
     }
 
     /// The share of the part of `other` that is done on the node on which whoever has the part of `one` begins: where pages are
@@ -171,7 +179,7 @@ pub(super) fn own_shares(profile: &Profile, histogram: &Histogram) -> Vec<f64> {
     let numbers = thread_numbers(profile);
     let mut sums = vec![(0, 0); numbers.iter().max().map_or(0, |most| *most as usize + 1)];
     let identified = identified(profile);
-    let contended: BTreeSet<usize> = contended_pages(histogram).iter().map(|c| c.page).collect();
+    let contended = contended(histogram);
     let counts = |page: &crate::PageView<'_>| {
         histogram.shift == 0 && identified[page.object.index()] && !contended.contains(&page.index)
     };

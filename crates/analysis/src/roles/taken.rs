@@ -60,13 +60,7 @@ pub fn taken(
         .map(|o| keys.get(&key(o, &sites)).copied())
         .collect();
     let (parts, numbers) = (thread_numbers(profile), thread_numbers(other));
-    let waits = |histogram: &Histogram| -> BTreeSet<usize> {
-        contended_pages(histogram)
-            .iter()
-            .map(|contended| contended.page)
-            .collect()
-    };
-    let (waits_here, waits_there) = (waits(histogram), waits(others));
+    let (waits_here, waits_there) = (contended(histogram), contended(others));
     let mut sums: BTreeMap<(Option<u32>, u32), u64> = BTreeMap::new();
     for page in others.iter() {
         let object = &other.objects[page.object.index()];
@@ -92,6 +86,14 @@ pub fn taken(
         accesses,
     })
     .collect()
+}
+
+/// The pages of which several threads access a few lines only, by index: they say nothing of parts.
+pub(super) fn contended(histogram: &Histogram) -> BTreeSet<usize> {
+    contended_pages(histogram)
+        .iter()
+        .map(|contended| contended.page)
+        .collect()
 }
 
 /// The thread that makes more than half of a page's accesses, if there is one.
