@@ -9,6 +9,7 @@
 // Why: docs/decisions/live-loop.md
 
 mod assignment;
+mod joint;
 mod judge;
 mod sharing;
 
@@ -19,6 +20,7 @@ pub use assignment::{Room, Thread};
 pub use sharing::Sharing;
 
 use assignment::{Cost, assign, overfull};
+use joint::JointDecisions;
 use judge::{ENOUGH, Judge, Verdict};
 use nodewise_machine::NodeId;
 use std::collections::{BTreeMap, BTreeSet};
@@ -49,6 +51,8 @@ pub enum Why {
     /// Its threads wait for CPUs of their nodes while other nodes have free CPUs, as more of its threads are active
     /// now.
     Overfull,
+    /// It was bound only to make room for threads of a process that is no longer bound.
+    RoomNotNeeded,
 }
 
 /// What a step decides about threads.
@@ -64,6 +68,7 @@ pub struct ThreadDecision {
 #[derive(Clone, Debug, Default)]
 pub struct Groups {
     processes: BTreeMap<u32, Process>,
+    joint: JointDecisions,
 }
 
 /// The state of a process between steps.
@@ -104,6 +109,7 @@ impl Groups {
                 decision.orders.insert(*process, Order::Release(Why::Overfull));
             }
         }
+        self.release_joint(now_ns, threads, &mut decision);
         let Some(best) = assign(&cost, rooms) else {
             return decision;
         };
@@ -123,7 +129,9 @@ impl Groups {
         let free = |process: &u32| {
             !decision.orders.contains_key(process) && !self.processes[process].judge.backs_off(now_ns)
         };
-        for process in search.together(gaining.clone(), free) {
+        let bound = search.together(gaining.clone(), free);
+        self.joint.acted(now_ns, &bound, &gaining, threads);
+        for process in bound {
             let known = self.processes.entry(process).or_default();
             known.gaining = 0;
             let own = || threads.iter().zip(&best).filter(|(t, _)| t.process == process);
@@ -135,6 +143,21 @@ impl Groups {
             decision.orders.insert(process, Order::Bind(nodes));
         }
         decision
+    }
+
+    /// Releases the processes of joint decisions that are worse than what was before, or have lost their purpose.
+    fn release_joint(&mut self, now_ns: u64, threads: &[Thread], decision: &mut ThreadDecision) {
+        self.joint.released(&decision.orders.keys().copied().collect());
+        let undone = self.joint.look(now_ns, threads);
+        for process in &undone.worse {
+            self.processes.entry(*process).or_default().judge.undone(now_ns);
+            decision.orders.insert(*process, Order::Release(Why::MoreRemote));
+        }
+        for process in &undone.room_not_needed {
+            decision
+                .orders
+                .insert(*process, Order::Release(Why::RoomNotNeeded));
+        }
     }
 
     /// Whether a process has gained by the assignment found for long enough.

@@ -30,16 +30,35 @@ pub(super) enum Verdict {
 
 /// The share of local samples, and the number of samples.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-struct Local {
-    share: f64,
-    samples: f64,
+pub(super) struct Local {
+    pub share: f64,
+    pub samples: f64,
+}
+
+/// A decision that is to be judged.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Pending {
+    pub at_ns: u64,
+    /// What was local before it.
+    pub before: Local,
+}
+
+impl Pending {
+    /// The judgement by what is local now, once there was time for memory to follow and there are enough samples.
+    pub fn verdict(&self, now_ns: u64, after: Local) -> Verdict {
+        let few = after.samples < ENOUGH && now_ns < self.at_ns + 4 * SETTLES_NS;
+        match now_ns < self.at_ns + SETTLES_NS || few {
+            true => Verdict::Open,
+            false if after.is_less_than(self.before) => Verdict::Worse,
+            false => Verdict::Good,
+        }
+    }
 }
 
 /// The history of decisions about one process.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Judge {
-    /// Time of the last decision, and the local share before it.
-    pending: Option<(u64, Local)>,
+    pending: Option<Pending>,
     decisions: u32,
     undone: u32,
     until_ns: u64,
@@ -54,7 +73,10 @@ impl Judge {
 
     /// Records a decision. `threads`: the process's threads as they were before it.
     pub fn acted<'a>(&mut self, now_ns: u64, threads: impl Iterator<Item = &'a Thread>) {
-        self.pending = Some((now_ns, Local::of(threads)));
+        self.pending = Some(Pending {
+            at_ns: now_ns,
+            before: Local::of(threads),
+        });
         self.until_ns = now_ns + (BACKS_OFF_NS << self.decisions.min(DOUBLINGS));
         self.decisions += 1;
     }
@@ -68,25 +90,27 @@ impl Judge {
 
     /// Judges the last decision, once there was time for memory to follow.
     pub fn look<'a>(&mut self, now_ns: u64, threads: impl Iterator<Item = &'a Thread>) -> Verdict {
-        let Some((at, before)) = self.pending.filter(|(at, _)| now_ns >= at + SETTLES_NS) else {
-            return Verdict::Open;
-        };
-        let after = Local::of(threads);
-        if after.samples < ENOUGH && now_ns < at + 4 * SETTLES_NS {
-            return Verdict::Open;
+        let verdict = self.pending.map_or(Verdict::Open, |pending| {
+            pending.verdict(now_ns, Local::of(threads))
+        });
+        match verdict {
+            Verdict::Open => {}
+            Verdict::Good => self.pending = None,
+            Verdict::Worse => self.undone(now_ns),
         }
+        verdict
+    }
+
+    /// Records that the last decision was undone because more was remote after it.
+    pub fn undone(&mut self, now_ns: u64) {
         self.pending = None;
-        if after.is_less_than(before) {
-            self.until_ns = now_ns + (UNDONE_BACKS_OFF_NS << self.undone.min(DOUBLINGS));
-            self.undone += 1;
-            return Verdict::Worse;
-        }
-        Verdict::Good
+        self.until_ns = now_ns + (UNDONE_BACKS_OFF_NS << self.undone.min(DOUBLINGS));
+        self.undone += 1;
     }
 }
 
 impl Local {
-    fn of<'a>(threads: impl Iterator<Item = &'a Thread>) -> Self {
+    pub fn of<'a>(threads: impl Iterator<Item = &'a Thread>) -> Self {
         let (mut local, mut all) = (0.0, 0.0);
         for thread in threads {
             local += thread.accesses.get(thread.node.index()).unwrap_or(&0.0);

@@ -260,6 +260,34 @@ fn a_process_waits_for_room_as_long_as_the_one_in_its_way_may_not_be_moved() {
 }
 
 #[test]
+fn a_process_that_made_room_gets_its_cpus_back_when_the_move_is_undone() {
+    let (mut groups, sharing, rooms) = (Groups::default(), shared(&[&[0, 1], &[2, 3]]), rooms(&[2, 2]));
+    let before = in_each_others_way();
+    let mut step = |second: u64, all: &[Thread]| groups.step(second * SECOND, all, &sharing, &rooms).orders;
+    let acted = (0..9).find(|second| !step(*second, &before).is_empty()).unwrap();
+    // The first process's memory has gone to the other node meanwhile: what it gained by is gone.
+    let after: Vec<Thread> = in_each_others_way()
+        .into_iter()
+        .map(|t| Thread {
+            node: NodeId(t.process - 1),
+            bound: Some(NodeId(t.process - 1)),
+            accesses: if t.process == 1 {
+                vec![0.0, 99.0]
+            } else {
+                t.accesses
+            },
+            ..t
+        })
+        .collect();
+    let found = (acted + 1..acted + 12)
+        .map(|second| step(second, &after))
+        .find(|orders| !orders.is_empty());
+    let released = found.expect("an order");
+    assert_eq!(released[&1], Order::Release(Why::MoreRemote));
+    assert!(matches!(released[&2], Order::Release(_)), "{released:?}");
+}
+
+#[test]
 fn with_more_threads_than_cpus_work_is_shared_out() {
     let all: Vec<Thread> = (0..8)
         .map(|number| Thread {

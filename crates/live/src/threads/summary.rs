@@ -130,6 +130,7 @@ impl ThreadSummary {
         let why = match why {
             Why::MoreRemote => "more of its accesses were remote than before",
             Why::Overfull => "they waited for CPUs of their nodes, and others had some left",
+            Why::RoomNotNeeded => "they made room for threads that are no longer bound",
         };
         self.notice(format!(
             "process {} ({}): its threads have the CPUs back that they had: {why}",
