@@ -3,6 +3,7 @@
 // Why: docs/decisions/live-loop.md
 
 use crate::budget::{Budget, Rate};
+use crate::exchanges::Exchanges;
 use crate::failed_pages::FailedPages;
 use crate::filter::{Cooldowns, Limits, Offered, by_benefit, filter};
 use crate::ledger::History;
@@ -41,6 +42,8 @@ struct Pending {
     to: NodeId,
     /// Whether the home accessed the page most; `None` without exact counts.
     incorrect: Option<bool>,
+    /// The page that leaves fast memory for this one.
+    leaves_for_it: Option<PageNumber>,
 }
 
 /// Calls a policy once an interval and limits the moves it proposes.
@@ -52,6 +55,7 @@ pub struct Controller {
     ledger: Ledger,
     history: History,
     stayed: FailedPages,
+    exchanges: Exchanges,
     budget: Budget,
     rate: Rate,
     last_ns: Option<u64>,
@@ -69,6 +73,7 @@ impl Controller {
             ledger: Ledger::default(),
             history: History::new(settings.remembered_pages),
             stayed: FailedPages::new(settings.remembered_pages, settings.cooldown),
+            exchanges: Exchanges::default(),
             budget: Budget::new(
                 settings.budget,
                 settings.seconds_per_gb,
@@ -105,9 +110,10 @@ impl Controller {
             budget: &self.budget,
             page_bytes: self.settings.page_bytes,
         };
-        let held_back = filter(&mut moves, exact, &limits);
+        let mut held_back = filter(&mut moves, exact, &limits);
         if let Some(tier) = self.policy.tier() {
             moves.sort_by_key(|m| tier.nodes().contains(&m.to));
+            held_back.no_gain = self.hold_exchanges(&mut moves, observed);
         }
         let pages = moves.len() as u64;
         self.rate.take(pages);
@@ -116,13 +122,39 @@ impl Controller {
         self.ledger.messages += messages;
         // Where the fastest memory goes to the pages with the most accesses, others leave it wherever they are used.
         let exact = exact && self.policy.tier().is_none();
-        self.pending = pending(&moves, observed, exact);
+        self.pending = pending(&moves, observed, exact, self.policy.tier());
         let half_life = u64::from(self.settings.half_life);
         Decision {
             moves,
             held_back,
             messages,
             halve: half_life > 0 && self.intervals.is_multiple_of(half_life),
+        }
+    }
+
+    /// Drops exchanges while they do not pay, follows what they would have exchanged, and returns how many moves were dropped.
+    fn hold_exchanges(&mut self, moves: &mut Vec<Move>, observed: &dyn Observed) -> u64 {
+        if self.exchanges.pay() {
+            return 0;
+        }
+        for each in moves.iter() {
+            if let Some(leaves) = leaves_for(each, self.policy.tier(), observed) {
+                self.exchanges.follow(each.page, leaves);
+            }
+        }
+        let before = moves.len();
+        moves.retain(|m| m.reason.partner.is_none());
+        (before - moves.len()) as u64
+    }
+
+    /// Takes in samples, each with its page, the node that accessed it and its weight: for policies with a
+    /// [tier](MigrationPolicy::tier), exchanges of pages are judged by the accesses that follow. Without samples, as where
+    /// counts are exact, they are not judged.
+    pub fn sampled(&mut self, samples: &[(PageNumber, NodeId, u32)]) {
+        if self.policy.tier().is_some() {
+            for (page, _, weight) in samples {
+                self.exchanges.sampled(*page, *weight);
+            }
         }
     }
 
@@ -153,6 +185,10 @@ impl Controller {
             if result == PageResult::Moved {
                 moved += 1;
                 self.enter(each);
+                self.exchanges.forget(each.page);
+                if let Some(leaves) = each.leaves_for_it {
+                    self.exchanges.follow(each.page, leaves);
+                }
             }
         }
         let bytes = moved * self.settings.page_bytes;
@@ -170,6 +206,7 @@ impl Controller {
             from,
             to,
             incorrect: None,
+            leaves_for_it: None,
         });
         self.ledger.bytes += self.settings.page_bytes;
     }
@@ -180,6 +217,7 @@ impl Controller {
             from,
             to,
             incorrect,
+            ..
         } = *moved;
         self.ledger.enter(to, self.history.of(page), incorrect);
         self.ledger.forgotten += self.history.note(page, from, self.intervals);
@@ -286,9 +324,18 @@ impl Controller {
     }
 }
 
+/// The page that leaves a tier for the one of this move, which comes into it.
+fn leaves_for(comes: &Move, tier: Option<&Tier>, observed: &dyn Observed) -> Option<PageNumber> {
+    let partner = comes
+        .reason
+        .partner
+        .filter(|_| tier.is_some_and(|t| t.nodes().contains(&comes.to)))?;
+    Some(observed.page(partner))
+}
+
 /// The facts about the moves that [`Controller::record`] needs. If counts are `exact`, a move is incorrect when the page's
 /// home accessed it more than any other node did.
-fn pending(moves: &[Move], observed: &dyn Observed, exact: bool) -> Vec<Pending> {
+fn pending(moves: &[Move], observed: &dyn Observed, exact: bool, tier: Option<&Tier>) -> Vec<Pending> {
     let mut counts = vec![0; observed.nodes()];
     let mut wrong = |m: &Move| {
         observed.counts(m.index, &mut counts);
@@ -300,6 +347,7 @@ fn pending(moves: &[Move], observed: &dyn Observed, exact: bool) -> Vec<Pending>
         from: m.from,
         to: m.to,
         incorrect: exact.then(|| wrong(m)),
+        leaves_for_it: leaves_for(m, tier, observed),
     };
     moves.iter().map(each).collect()
 }

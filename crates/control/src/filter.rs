@@ -27,6 +27,8 @@ pub struct HeldBack {
     pub rate: u64,
     /// Over the cost budget for the run time so far.
     pub budget: u64,
+    /// Exchanges of pages between fast memory and the rest while those made before have gained nothing.
+    pub no_gain: u64,
 }
 
 impl HeldBack {
@@ -38,6 +40,7 @@ impl HeldBack {
             ("resting", self.resting),
             ("rate", self.rate),
             ("budget", self.budget),
+            ("no gain", self.no_gain),
         ];
         all.map(|(cause, pages)| (cause.to_owned(), pages)).into()
     }
@@ -48,12 +51,13 @@ impl HeldBack {
         self.resting += other.resting;
         self.rate += other.rate;
         self.budget += other.budget;
+        self.no_gain += other.no_gain;
     }
 
     /// Sum over all reasons.
     #[must_use]
     pub fn total(&self) -> u64 {
-        self.few_samples + self.resting + self.rate + self.budget
+        self.few_samples + self.resting + self.rate + self.budget + self.no_gain
     }
 }
 

@@ -17,6 +17,7 @@ mod batch_result;
 mod budget;
 mod climb;
 mod controller;
+mod exchanges;
 mod failed_pages;
 mod filter;
 pub mod groups;

@@ -211,3 +211,42 @@ fn pages_in_cooldown_are_passed_over() {
     // Page 1 has the most accesses now, but has just left; page 2 has just come.
     assert_eq!(moves([0, 100, 0, 50], 2), [(0, SLOW), (3, FAST)]);
 }
+
+#[test]
+fn exchanges_pause_where_pages_are_alike_and_resume_where_they_are_not() {
+    let settings = Settings {
+        cooldown: 2,
+        ..settings()
+    };
+    let (mut controller, mut tracker, mut rooms) = (controller(settings), tracker(400, 200), Rooms::full(0));
+    let mut random = 1u64;
+    // The weights of a page's samples: the same on average for all pages, or larger by far for those of a quarter.
+    let mut moved = |hot: Option<u64>, rounds: std::ops::Range<u64>| -> (u64, u64) {
+        let (mut moved, mut held_back) = (0, 0);
+        for round in rounds {
+            let mut samples = Vec::new();
+            for page in 0..400 {
+                random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                let chance = 1 + (random >> 61) as u32;
+                let weight = if hot == Some(page / 100) {
+                    chance + 20
+                } else {
+                    chance
+                };
+                samples.push((PageNumber(page), FAST, weight));
+            }
+            controller.sampled(&samples);
+            tracker.take_samples(&samples, true, &std::collections::BTreeMap::new());
+            let turn = interval(&mut controller, &mut tracker, &mut rooms, round * SECOND);
+            moved += turn.decision.moves.len() as u64;
+            held_back += turn.decision.held_back.no_gain;
+        }
+        (moved, held_back)
+    };
+    let (at_first, _) = moved(None, 1..40);
+    assert!(at_first > 0, "they are tried");
+    let (later, held_back) = moved(None, 40..200);
+    assert!(later * 20 < held_back, "{later} moves, {held_back} held back");
+    let (now, _) = moved(Some(3), 200..240);
+    assert!(now >= 100, "{now}: the hot quarter comes in");
+}

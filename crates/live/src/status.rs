@@ -196,11 +196,7 @@ impl Status {
     /// Records the end of an interval and its decision.
     pub(crate) fn decided(&mut self, turn: &Turn, controller: &Controller, watch: &Watch, began: Duration) {
         self.intervals += 1;
-        let held = turn.decision.held_back;
-        self.held_back.few_samples += held.few_samples;
-        self.held_back.resting += held.resting;
-        self.held_back.rate += held.rate;
-        self.held_back.budget += held.budget;
+        self.held_back.add(&turn.decision.held_back);
         let mut current = std::mem::take(&mut self.current);
         let known = self.tracked.max(self.seen.len()).max(1);
         current.unconfirmed = 1.0 - std::mem::take(&mut self.seen).len() as f64 / known as f64;

@@ -108,6 +108,7 @@ impl Session {
             .iter()
             .map(|(_, _, weight)| u64::from(*weight))
             .sum::<u64>();
+        self.controller.sampled(&samples);
         let elsewhere = self.tracker.take_samples(&samples, decaying, &homes);
         self.status.tracked = self.tracker.tracked();
         let moved = |(page, from): (PageNumber, NodeId)| MovedPages {

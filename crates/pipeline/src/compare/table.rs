@@ -105,7 +105,7 @@ fn moves(simulation: &Simulation) -> String {
             ledger.multiple.to_string(),
             incorrect.map_or("?".into(), |n| n.to_string()),
             significant(moved.seconds),
-            (held.few_samples + held.resting + held.rate).to_string(),
+            (held.total() - held.budget).to_string(),
             held.budget.to_string(),
         ])
     };
