@@ -16,7 +16,7 @@
 
 #include <stdint.h>
 
-#define NW_LAYOUT_VERSION 3u
+#define NW_LAYOUT_VERSION 4u
 /* Version of what instrumented code and this library expect of each other: the functions it calls, the fields and
  * sizes it uses inline. Also in compiler/pass.cpp and in nodewise_loader, which say what happens when they differ. */
 #define NW_INTERFACE 1
@@ -62,10 +62,18 @@ typedef struct nw_touch {
 #define NW_FIRST_SHIFT 8u
 #define NW_FIRST_ENTRIES (1u << NW_FIRST_SHIFT)
 #define NW_SEGMENTS 25u
+#define NW_POOLED 64u
 typedef struct nw_segment {
     uint64_t offset;  /* in the file; 0: not in the file but in private memory of the process */
     uint64_t address; /* in the process: slots point there */
 } nw_segment;
+
+/* Small allocations at a call site. */
+typedef struct nw_pool_entry {
+    uint64_t caller; /* 0: free */
+    uint64_t bytes; /* allocated in all */
+    uint64_t count;
+} nw_pool_entry;
 
 /* First page of a thread file. Fields after `version` are written once, or only grow. */
 typedef struct nw_thread_header {
@@ -77,6 +85,7 @@ typedef struct nw_thread_header {
     uint64_t dropped;  /* accesses not counted: made in a signal handler within the slow path, or switched off */
     nw_segment counter_segment[NW_SEGMENTS];
     nw_segment touch_segment[NW_SEGMENTS];
+    nw_pool_entry pooled[NW_POOLED]; /* by return address, with open addressing; by this thread and those before it */
 } nw_thread_header;
 
 #define NW_HEADER_BYTES 4096u
@@ -103,15 +112,11 @@ typedef struct nw_control {
 } nw_control;
 
 /* `pool`, one per process image: a hash table of small allocations by return address, with open addressing. The
- * last slot collects callers that found no other slot. After the table follow NW_REPEATS 64-bit numbers: how often an
+ * last slot collects callers that found no other slot. Threads with a file count in its header as long as there is room.
+ * After the table follow NW_REPEATS 64-bit numbers: how often an
  * object was allocated again at its addresses; the event log says which number belongs to which object. */
 #define NW_REPEATS 4096u
 #define NW_POOL_SLOTS 4096u
-typedef struct nw_pool_entry {
-    uint64_t caller; /* 0: free */
-    uint64_t bytes; /* allocated in all */
-    uint64_t count;
-} nw_pool_entry;
 
 enum nw_slicing { NW_SLICE_TIME = 0, NW_SLICE_ACCESSES = 1, NW_SLICE_REGION = 2 };
 

@@ -103,6 +103,26 @@ static void log_freed(void *address, size_t mapped, int kept) {
 
 /* ---- Small allocations: one pool, with count and bytes of each call site. ---- */
 
+/* Counts in the thread's own file, so that threads which allocate do not write to each other's cache lines. False if it
+ * has none, or no room for the caller near its place. */
+static bool count_own(uintptr_t caller, size_t bytes) {
+    nw_thread *self = nw_self;
+    if (self == NULL || self->observer == NULL || self->header == NULL)
+        return false;
+    size_t slot = (caller * 0x9e3779b97f4a7c15ull) >> 32;
+    for (size_t probe = 0; probe < 4; probe++) {
+        nw_pool_entry *entry = &self->header->pooled[(slot + probe) % NW_POOLED];
+        if (entry->caller == 0)
+            __atomic_store_n(&entry->caller, caller, __ATOMIC_RELAXED);
+        if (entry->caller != caller)
+            continue;
+        __atomic_store_n(&entry->bytes, entry->bytes + bytes, __ATOMIC_RELAXED);
+        __atomic_store_n(&entry->count, entry->count + 1, __ATOMIC_RELAXED);
+        return true;
+    }
+    return false;
+}
+
 /* The caller's entry, which is taken if necessary; the last entry of the table if no probed one is free. */
 static nw_pool_entry *pool_entry(uintptr_t caller) {
     nw_pool_entry *entries = (nw_pool_entry *)pool;
@@ -147,6 +167,8 @@ static void count_pooled(uintptr_t caller, const void *address, size_t bytes) {
         return;
     if (nw_unlikely((uintptr_t)address >> ARENA_SHIFT != last_arena))
         log_arena((uintptr_t)address >> ARENA_SHIFT);
+    if (count_own(caller, bytes))
+        return;
     nw_pool_entry *entry = pool_entry(caller);
     __atomic_fetch_add(&entry->bytes, bytes, __ATOMIC_RELAXED);
     __atomic_fetch_add(&entry->count, 1, __ATOMIC_RELAXED);

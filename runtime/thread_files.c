@@ -10,6 +10,7 @@
 
 #define ROUND_UP(bytes) (((bytes) + GRAIN - 1) & ~(size_t)(GRAIN - 1))
 #define TOUCHES_OFFSET (NW_COUNTERS_OFFSET + NW_FIRST_ENTRIES * sizeof(nw_counter))
+_Static_assert(sizeof(nw_thread_header) <= NW_HEADER_BYTES, "the header has one page");
 #define BASE_BYTES ROUND_UP(TOUCHES_OFFSET + NW_FIRST_ENTRIES * sizeof(nw_touch))
 
 static uint32_t files; /* numbers given out in this process image */

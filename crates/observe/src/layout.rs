@@ -1,7 +1,7 @@
 //! Mirror of `runtime/layout.h`, as word offsets: raw files are read as atomic words.
 
 /// Version of the raw files: `NW_LAYOUT_VERSION`.
-pub const VERSION: u32 = 3;
+pub const VERSION: u32 = 4;
 /// First word of each raw file: `NW_MAGIC`.
 pub const MAGIC: u64 = 0x3165_7369_7764_6f6e;
 /// Bits of a counter's key below the region: `NW_REGION_SHIFT`.
@@ -16,6 +16,8 @@ pub const HEADER_BYTES: usize = 4096;
 pub const FIRST_ENTRIES: usize = 256;
 /// Largest number of segments: `NW_SEGMENTS`.
 pub const SEGMENTS: usize = 25;
+/// Entries in a thread's table of callers: `NW_POOLED`.
+pub const POOLED: usize = 64;
 /// Entries in the pool's table of callers: `NW_POOL_SLOTS`.
 pub const POOL_SLOTS: usize = 4096;
 /// Counters of repeated allocations in the pool: `NW_REPEATS`.
@@ -34,6 +36,8 @@ pub mod header {
     /// Index of the first of [`super::SEGMENTS`] entries of type [`super::segment`].
     pub const COUNTER_SEGMENT: usize = 5;
     pub const TOUCH_SEGMENT: usize = 55;
+    /// Index of the first of [`super::POOLED`] entries of type [`super::pool_entry`].
+    pub const POOLED: usize = 105;
 }
 
 /// `nw_segment`, in 64-bit words.
@@ -156,6 +160,8 @@ mod tests {
             ("offsetof(nw_thread_header, dropped) / 8", header::DROPPED as u64),
             ("NW_FIRST_ENTRIES", FIRST_ENTRIES as u64),
             ("NW_SEGMENTS", SEGMENTS as u64),
+            ("NW_POOLED", POOLED as u64),
+            ("offsetof(nw_thread_header, pooled) / 8", header::POOLED as u64),
             (
                 "offsetof(nw_thread_header, counter_segment) / 8",
                 header::COUNTER_SEGMENT as u64,

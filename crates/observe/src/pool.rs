@@ -1,8 +1,10 @@
 //! The heap's pool: allocations too small to own pages.
 
-use crate::layout::{POOL_SLOTS, REPEATS, pool_entry};
+use crate::layout::{HEADER_BYTES, POOL_SLOTS, POOLED, REPEATS, header, pool_entry};
 use nodewise_linux::mapping::SharedFile;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
 /// Largest growth of the main arena beyond the initial break, bytes.
@@ -11,7 +13,8 @@ const BREAK_SPACE: u64 = 1 << 40;
 /// Address ranges of the pool, and the callers that allocate from it.
 #[derive(Clone, Debug)]
 pub struct Pool {
-    file: PathBuf,
+    /// Where the image's files are.
+    folder: PathBuf,
     arenas: Vec<(u64, u64)>,
 }
 
@@ -19,7 +22,7 @@ impl Pool {
     /// The pool of the image that writes to `folder`.
     pub fn new(folder: &Path) -> Self {
         Self {
-            file: folder.join("pool"),
+            folder: folder.to_owned(),
             arenas: Vec::new(),
         }
     }
@@ -45,29 +48,48 @@ impl Pool {
 
     /// How often objects were allocated repeatedly, by the index that the log gave them.
     pub fn repeats(&self) -> Vec<u64> {
-        let Ok(file) = SharedFile::open(&self.file) else {
+        let Ok(file) = SharedFile::open(&self.folder.join("pool")) else {
             return Vec::new();
         };
         let counts = file.words().iter().skip(POOL_SLOTS * pool_entry::WORDS);
         counts.take(REPEATS).map(|n| n.load(Relaxed)).collect()
     }
 
-    /// Return addresses of callers with the total bytes they allocated, largest first.
+    /// Return addresses of callers with the total bytes they allocated, largest first: those that threads counted in their
+    /// own files, and those for which they had no room there.
     pub fn callers(&self) -> Vec<(u64, u64)> {
-        let Ok(file) = SharedFile::open(&self.file) else {
-            return Vec::new();
-        };
-        let entries = file.words().chunks_exact(pool_entry::WORDS).take(POOL_SLOTS);
-        let mut callers: Vec<(u64, u64)> = entries
-            .map(|e| {
-                (
-                    e[pool_entry::CALLER].load(Relaxed),
-                    e[pool_entry::BYTES].load(Relaxed),
-                )
-            })
-            .filter(|c| c.0 != 0 && c.1 != 0)
-            .collect();
+        let mut bytes: BTreeMap<u64, u64> = BTreeMap::new();
+        let files = std::fs::read_dir(&self.folder).into_iter().flatten().flatten();
+        for entry in files {
+            let own = entry.file_name().to_string_lossy().starts_with("thread-");
+            if !own && entry.file_name() != "pool" {
+                continue;
+            }
+            let Ok(file) = SharedFile::open(&entry.path()) else {
+                continue;
+            };
+            let table = match own {
+                true => file
+                    .words()
+                    .get(header::POOLED..HEADER_BYTES / 8)
+                    .unwrap_or_default(),
+                false => file.words(),
+            };
+            add(&mut bytes, table, if own { POOLED } else { POOL_SLOTS });
+        }
+        let mut callers: Vec<(u64, u64)> = bytes.into_iter().collect();
         callers.sort_unstable_by_key(|c| (std::cmp::Reverse(c.1), c.0));
         callers
+    }
+}
+
+/// Adds the callers in a table of this many entries.
+fn add(bytes: &mut BTreeMap<u64, u64>, table: &[AtomicU64], entries: usize) {
+    for entry in table.chunks_exact(pool_entry::WORDS).take(entries) {
+        let caller = entry[pool_entry::CALLER].load(Relaxed);
+        let allocated = entry[pool_entry::BYTES].load(Relaxed);
+        if caller != 0 && allocated != 0 {
+            *bytes.entry(caller).or_default() += allocated;
+        }
     }
 }

@@ -214,6 +214,23 @@ fn arrays_of_every_step_are_one_object_counted_exactly() {
     assert!(few_rules.max(rules(&folder)) <= 5);
 }
 
+#[test]
+fn threads_count_small_allocations_without_writing_to_shared_memory() {
+    const THREADS: u64 = 4;
+    let folder = scratch("pool");
+    build(&folder, "nodewise-cc", &["pool.c"], "program", &["-fno-builtin"]);
+    let output = record(&folder, &[], &["./program", &THREADS.to_string()]);
+    assert_eq!(status(&output), 0, "{}", stderr(&output));
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let shared: u64 = text.trim().strip_prefix("shared ").unwrap_or(&text).parse().unwrap();
+    // What the runtime's own libraries allocate before a thread's first access.
+    assert!(shared < 100, "{shared} of {} allocations", 20_000 * THREADS);
+    let recorded = Recorded::read(&folder);
+    let mut sites = recorded.profile.objects.iter().flat_map(|o| &o.parts);
+    let all = sites.find(|(_, bytes)| *bytes == 20_000 * 100 * THREADS);
+    assert!(all.is_some(), "{:?}", recorded.profile.objects);
+}
+
 /// Arrays of threads that exist for one step: the objects, and the total number of allocations.
 fn with_short_threads(folder: &Path, way: &str, program: &str, steps: u64) -> usize {
     const WORDS: u64 = 1 << 17;
