@@ -4,7 +4,8 @@
  *
  * The kinds of loops and statements are those that a counting scheme can get wrong: bounds known and
  * unknown, zero and one trip, down-counting, triangular, wrapping inductions, early exits, calls that
- * do not return here, conditions, gathers, copies, atomics, packed and page-crossing elements. */
+ * do not return here, conditions, gathers, copies, atomics, packed and page-crossing elements, probes of hash
+ * tables, chains of pointers, memory from the heap, containers of C++. */
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -239,11 +240,111 @@ static void call(void) {
     }
 }
 
+/* Looks a key up in a hash table with open addressing, and adds it if it is not there. */
+static void probe(void) {
+    char a[256], b[512];
+    int name = names++;
+    if (parallel)
+        return assign();
+    index_of(a, ELEMENTS);
+    line("{");
+    line("    unsigned long key%d = longs[%s] %% 3000 + 1, slot%d = key%d * 2654435761u %% TABLE;", name, a, name, name);
+    line("    while (keys[slot%d] != 0 && keys[slot%d] != key%d)", name, name, name);
+    line("        slot%d = (slot%d + 1) %% TABLE;", name, name);
+    line("    keys[slot%d] = key%d;", name, name);
+    line("    counts[slot%d] += (unsigned char)(long)clamp((double)%s);", name, value(b));
+    line("}");
+}
+
+/* Follows pointers, for a number of steps or until a node says so. */
+static void chase(void) {
+    char a[256], n[64];
+    long length = below(200);
+    int name = names++;
+    if (parallel || budget < length)
+        return assign();
+    budget -= length;
+    index_of(a, ELEMENTS);
+    line("{");
+    bound(n, name, length);
+    line("long left%d = %s;", name, n);
+    line("for (node *at%d = &nodes[%s], *first%d = at%d; at%d != NULL; at%d = at%d->%s) {", name, a, name, name, name, name,
+         name, chance(60) ? "next" : "other");
+    line("    at%d->seen += %ld;", name, 1 + below(3));
+    line("    if (at%d->seen %% %ld == 0 || at%d - first%d == 77)", name, 50 + below(200), name, name);
+    line("        break;");
+    line("    if (--left%d < 0)", name);
+    line("        break;");
+    line("}");
+    line("}");
+}
+
+/* An array on the heap, small or larger than a page, read and written by index and by pointer. */
+static void on_the_heap(void) {
+    static const long lengths[] = {1, 3, 17, 200, 600, 5000, 20000};
+    char a[256], b[512];
+    long length = lengths[below(sizeof lengths / sizeof *lengths)], step = 1 + below(7);
+    int name = names++;
+    if (parallel || budget < length / step)
+        return assign();
+    budget -= length / step;
+    line("{");
+    line("    unsigned *heap%d = (unsigned *)calloc((size_t)opaque(%ld), sizeof *heap%d);", name, length, name);
+    line("    for (long k = 0; k < %ld; k += %ld)", length, step);
+    line("        heap%d[k] += (unsigned)k + heap%d[(k * 7) %% %ld];", name, name, length);
+    line("    heap%d[%s] += (unsigned char)(long)clamp((double)%s);", name, index_of(a, length), value(b));
+    if (chance(40))
+        line("    heap%d = (unsigned *)realloc(heap%d, (size_t)opaque(%ld) * sizeof *heap%d);", name, name, 2 * length, name);
+    line("    longs[%ld] += heap%d[%ld];", below(ELEMENTS), name, below(length));
+    line("    free(heap%d);", name);
+    line("}");
+}
+
+/* What C++ programs are made of; nothing in C. */
+static void container(void) {
+    char a[256], b[512];
+    int name = names++;
+    long length = 1 + below(60);
+    if (parallel || budget < 8 * length)
+        return assign();
+    budget -= 8 * length;
+    printf("#ifdef __cplusplus\n");
+    switch (below(5)) {
+    case 0:
+        line("{ std::vector<double> some%d; for (long k = 0; k < %ld; k++) some%d.push_back((double)k + floats[k]);", name,
+             length, name);
+        line("  doubles[%s] += some%d[%ld] + some%d.at(%ld); }", index_of(a, ELEMENTS), name, below(length), name, below(length));
+        break;
+    case 1:
+        line("{ std::unordered_map<unsigned, long> some%d; for (long k = 0; k < %ld; k++) some%d[words[k] %% 97] += k;", name,
+             length, name);
+        line("  for (const auto &each : some%d) longs[%s] += (unsigned long)each.second; }", name, index_of(a, ELEMENTS));
+        break;
+    case 2:
+        line("{ std::map<long, unsigned> some%d; for (long k = 0; k < %ld; k++) some%d[indices[k] %% 50] += words[k];", name,
+             length, name);
+        line("  words[%s] += some%d.begin()->second; }", index_of(a, ELEMENTS), name);
+        break;
+    case 3: {
+        long from = below(ELEMENTS - length);
+        line("std::sort(words + %ld, words + %ld);", from, from + length);
+        line("std::stable_sort(shorts + %ld, shorts + %ld, [](unsigned short x, unsigned short y) { return x %% 16 < y %% 16; });",
+             from, from + length);
+        break;
+    }
+    default:
+        line("{ std::unique_ptr<shape> some%d(make_shape(words[%s])); longs[%ld] += (unsigned long)(long)clamp(some%d->area((double)%s)); }",
+             name, index_of(a, ELEMENTS), below(ELEMENTS), name, value(b));
+    }
+    printf("#endif\n");
+}
+
 static void loop(void);
 
 static void statement(void) {
     static void (*const kinds[])(void) = {assign, assign, arithmetic, arithmetic,   arithmetic, condition, condition,
-                                          copy,   atomic, local,      pointer_walk, leave,      call,      call};
+                                          copy,   atomic, local,      pointer_walk, leave,      call,      call,
+                                          probe,  probe,  chase,      chase,        on_the_heap, container, container};
     if (depth < DEPTH && chance(25))
         loop();
     else
@@ -404,6 +505,7 @@ static void kernel(int number) {
 }
 
 static const char prelude[] =
+    "#ifdef __cplusplus\n#include <algorithm>\n#include <map>\n#include <memory>\n#include <unordered_map>\n#include <vector>\n#endif\n"
     "#include <math.h>\n#include <setjmp.h>\n#include <stdbool.h>\n#include <stdio.h>\n#include <stdlib.h>\n#include <string.h>\n\n"
     "#define N 20000\n"
     "typedef struct __attribute__((packed)) { char tag; double a; short c; unsigned b; } odd;\n"
@@ -412,6 +514,9 @@ static const char prelude[] =
     "static unsigned long longs[N]; static float floats[N]; static double doubles[N];\n"
     "static odd packed[N]; static five wide[N];\n"
     "static int indices[N]; static unsigned tallies[N]; static unsigned long marks[N]; static double shared[64 * 64];\n"
+    "enum { TABLE = 8192 };\n"
+    "typedef struct node { struct node *next, *other; unsigned seen; char rest[44]; } node;\n"
+    "static unsigned long keys[TABLE]; static unsigned counts[TABLE]; static node nodes[N];\n"
     "static volatile long zero;\n"
     "static jmp_buf back;\n"
     "static long fuse;\n\n"
@@ -423,6 +528,12 @@ static const char prelude[] =
     "    return sum;\n}\n"
     "#ifdef __cplusplus\n"
     "__attribute__((noinline)) static void leave(void) { throw 1; }\n"
+    "struct shape { virtual ~shape() {} virtual double area(double x) { return x; } };\n"
+    "struct square : shape { double side = 2; double area(double x) override { side += 1; return side * x; } };\n"
+    "struct many : shape { double at[600]; many() { for (double &each : at) each = 1; }\n"
+    "    double area(double x) override { double sum = x; for (double each : at) sum += each; return sum; } };\n"
+    "__attribute__((noinline)) static shape *make_shape(unsigned which) {\n"
+    "    switch (which % 3) { case 0: return new shape; case 1: return new square; default: return new many; }\n}\n"
     "__attribute__((noinline)) static void guarded(long i) {\n"
     "    try { words[i] += 1; if (words[i] % 3 == 1) throw 2.0; words[i] += 2; }\n"
     "    catch (double) { words[i] += 5; }\n}\n"
@@ -437,7 +548,8 @@ static const char check_sum[] =
     "    unsigned long sum = 0;\n"
     "#define ADD(a) for (size_t i = 0; i < sizeof a; i++) sum = sum * 31 + ((unsigned char *)a)[i];\n"
     "    ADD(bytes) ADD(shorts) ADD(words) ADD(longs) ADD(floats) ADD(doubles) ADD(packed) ADD(wide)\n"
-    "    ADD(tallies) ADD(marks) ADD(shared)\n"
+    "    ADD(tallies) ADD(marks) ADD(shared) ADD(keys) ADD(counts)\n"
+    "    for (long i = 0; i < N; i++) sum = sum * 31 + nodes[i].seen;\n"
     "    printf(\"%lx\\n\", sum);\n}\n\n"
     "static void fill(void) {\n"
     "    for (long i = 0; i < N; i++) {\n"
@@ -445,6 +557,7 @@ static const char check_sum[] =
     "        bytes[i] = (unsigned char)(r >> 3); shorts[i] = (unsigned short)(r >> 5); words[i] = (unsigned)r;\n"
     "        longs[i] = r; floats[i] = (float)(r % 1000); doubles[i] = (double)(r % 777); packed[i].a = (double)(r % 99);\n"
     "        packed[i].b = (unsigned)r; wide[i].at[1] = (unsigned)r; indices[i] = (int)(r % N);\n"
+    "        nodes[i].next = &nodes[r % N]; nodes[i].other = i % 97 == 96 ? NULL : &nodes[i + 1 < N ? i + 1 : 0];\n"
     "    }\n}\n\n";
 
 static void run_kernels(int kernels) {
