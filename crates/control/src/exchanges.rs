@@ -3,7 +3,8 @@
 //! Where all pages are accessed alike, some have more samples than others by chance. Exchanging those gains nothing, costs the
 //! moves, and leaves fast memory short of the pages that are on their way. So both pages of each exchange are followed: if the
 //! page that came is not accessed more from then on than the one that left for it, counts do not tell what will be accessed, and
-//! exchanges pause. In a pause the pages that would have been exchanged are followed instead, so that exchanges resume as soon
+//! exchanges pause. Only the first samples after an exchange count: what was right then may be wrong in the program's next
+//! phase, and says nothing about exchanges made there. In a pause the pages that would have been exchanged are followed instead, so that exchanges resume as soon
 //! as they would pay, and not after a time that somebody has to choose.
 
 use nodewise_profile::PageNumber;
@@ -15,8 +16,10 @@ const ENOUGH: u64 = 512;
 const PAYS: f64 = 1.1;
 /// To resume, they have to by this many standard deviations more: without a gain, each judgement is a new chance to err.
 const DEVIATIONS: f64 = 2.0;
+/// Number of samples for which the two pages of an exchange are followed.
+const SAMPLES_EACH: u8 = 4;
 /// Largest number of exchanges that are followed; the oldest are dropped first.
-const FOLLOWED: usize = 4096;
+const FOLLOWED: usize = 1024;
 
 /// Samples of one kind of page: the sum of their weights, and of their squares.
 #[derive(Clone, Copy, Debug, Default)]
@@ -31,6 +34,8 @@ struct Followed {
     /// Whether it is the one that came, or would have.
     came: bool,
     partner: PageNumber,
+    /// Samples of the two pages so far; kept with the one that came.
+    samples: u8,
 }
 
 /// The exchanges of one policy.
@@ -60,7 +65,11 @@ impl Exchanges {
         }
         self.forget(comes);
         self.forget(leaves);
-        let side = |came, partner| Followed { came, partner };
+        let side = |came, partner| Followed {
+            came,
+            partner,
+            samples: 0,
+        };
         self.followed.insert(comes, side(true, leaves));
         self.followed.insert(leaves, side(false, comes));
         self.order.push_back(comes);
@@ -79,13 +88,21 @@ impl Exchanges {
 
     /// A sample of a page. Judges when there are enough.
     pub fn sampled(&mut self, page: PageNumber, weight: u32) {
-        let Some(one) = self.followed.get(&page) else {
+        let Some(one) = self.followed.get(&page).copied() else {
             return;
         };
         let side = if one.came { &mut self.came } else { &mut self.left };
         side.weight += f64::from(weight);
         side.squares += f64::from(weight).powi(2);
         self.samples += 1;
+        let came = if one.came { page } else { one.partner };
+        let pair = self.followed.get_mut(&came).map_or(SAMPLES_EACH, |pair| {
+            pair.samples += 1;
+            pair.samples
+        });
+        if pair >= SAMPLES_EACH {
+            self.forget(came);
+        }
         if self.samples >= ENOUGH {
             self.judge();
         }
@@ -114,13 +131,11 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Exchanges of even pages for odd ones, of which each has `samples` of these weights.
+    /// Rounds in which even pages are exchanged for odd ones, and then sampled with these weights.
     fn exchanged(exchanges: &mut Exchanges, rounds: u64, came: u32, left: u32) {
-        for pair in 0..64 {
-            exchanges.follow(PageNumber(2 * pair), PageNumber(2 * pair + 1));
-        }
         for _ in 0..rounds {
             for pair in 0..64 {
+                exchanges.follow(PageNumber(2 * pair), PageNumber(2 * pair + 1));
                 exchanges.sampled(PageNumber(2 * pair), came);
                 exchanges.sampled(PageNumber(2 * pair + 1), left);
             }
@@ -137,6 +152,17 @@ mod tests {
         exchanged(&mut exchanges, 40, 4, 4);
         assert!(!exchanges.pay());
         exchanged(&mut exchanges, 5, 4, 1);
+        assert!(exchanges.pay());
+    }
+
+    #[test]
+    fn what_was_exchanged_long_ago_has_no_say() {
+        let mut exchanges = Exchanges::default();
+        exchanged(&mut exchanges, 2, 4, 2);
+        // The program's next phase uses the pages that left, and none was exchanged since.
+        for _ in 0..ENOUGH {
+            (0..64).for_each(|pair| exchanges.sampled(PageNumber(2 * pair + 1), 8));
+        }
         assert!(exchanges.pay());
     }
 
@@ -158,8 +184,8 @@ mod tests {
         #[test]
         fn chance_rarely_resumes(weights in prop::collection::vec((any::<bool>(), 1u32..9), ENOUGH as usize)) {
             let mut exchanges = Exchanges { paused: true, ..Exchanges::default() };
-            exchanges.follow(PageNumber(0), PageNumber(1));
             for (came, weight) in &weights {
+                exchanges.follow(PageNumber(0), PageNumber(1));
                 exchanges.sampled(PageNumber(u64::from(!*came)), *weight);
             }
             let sum = |which: bool| weights.iter().filter(|w| w.0 == which).map(|w| f64::from(w.1)).sum::<f64>();

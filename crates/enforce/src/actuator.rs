@@ -4,6 +4,7 @@ use crate::Holder;
 use crate::freezer::{Freezer, Stalls};
 use crate::mover::{Batch, CHUNK, Cause, Moved, Mover, Target, present};
 use nodewise_control::{Actuator, BatchResult, PageResult};
+use nodewise_linux::pages::Scope;
 use nodewise_linux::{Host, clock};
 use nodewise_machine::parse_list;
 use nodewise_placement::Move;
@@ -68,6 +69,13 @@ impl Linux {
     #[must_use]
     pub fn with_freeze(mut self) -> Self {
         self.freezer = Some(Freezer::default());
+        self
+    }
+
+    /// Moves pages that several processes map as well, for all of them; without `CAP_SYS_NICE` the kernel refuses all moves then.
+    #[must_use]
+    pub fn with_shared(mut self) -> Self {
+        self.mover = self.mover.with_scope(Scope::Shared);
         self
     }
 

@@ -34,6 +34,7 @@ mod residents;
 mod roles;
 mod session;
 mod share_search;
+mod shared_pages;
 mod status;
 mod target;
 mod threads;

@@ -61,6 +61,8 @@ pub struct Options {
     pub sensor: Sensor,
     /// The kernel's NUMA scan period during the session, for all processes.
     pub scan_period: Option<Duration>,
+    /// Whether pages that several processes map are moved, for all of them; needs `CAP_SYS_NICE`.
+    pub shared: bool,
     /// Whether a process is stopped during each batch of its moves.
     pub freeze: bool,
     /// Dry run: decide and move nothing.
@@ -88,6 +90,7 @@ impl Default for Options {
             page_shift: None,
             sensor: Sensor::Auto,
             scan_period: None,
+            shared: false,
             freeze: false,
             dry_run: false,
             move_threads: ThreadMoves::Groups,

@@ -12,6 +12,7 @@ use crate::kernel_moves::KernelMoves;
 use crate::mover::Mover;
 use crate::options::{MOST_PAGES, MOST_RANKED_PAGES, Options, ThreadMoves};
 use crate::ranking::{FIRST_SCAN_PERIOD, Ranking};
+use crate::shared_pages::SharedPages;
 use crate::status::Status;
 use crate::target::{Target, may_stop};
 use crate::threads::{ThreadEvent, ThreadScheduler, pages_of};
@@ -56,6 +57,8 @@ pub struct Session {
     /// Samples since counts were last halved.
     fresh: u64,
     unconfirmed: UnconfirmedMoves,
+    /// The memory that several processes map, with [`Options::shared`].
+    shared: Option<SharedPages>,
     /// What policies that rank pages need.
     ranking: Option<Ranking>,
     kernel_moves: KernelMoves,
@@ -142,6 +145,7 @@ impl Session {
                 Some(_) => Tracker::new(nodes, shift, MOST_RANKED_PAGES).ranking(),
                 None => Tracker::new(nodes, shift, MOST_PAGES),
             },
+            shared: options.shared.then(|| SharedPages::new(shift)),
             ranking: tier.map(|tier| Ranking::new(tier, sensor, of_command, adapted)),
             controller: Controller::new(policy, settings),
             said_left_out: false,
@@ -424,12 +428,14 @@ fn pages_of_process(process: u16) -> Range<PageNumber> {
 }
 
 fn linux(options: &Options, topology: &Topology, shift: u32, holder: Option<Holder>) -> Linux {
-    let linux = Linux::new(topology.os_indices(), shift, holder);
-    if options.freeze {
-        linux.with_freeze()
-    } else {
-        linux
+    let mut linux = Linux::new(topology.os_indices(), shift, holder);
+    if options.shared {
+        linux = linux.with_shared();
     }
+    if options.freeze {
+        linux = linux.with_freeze();
+    }
+    linux
 }
 
 fn hold_scan(host: &Host, period: Duration) -> Result<scan::Held, LiveError> {

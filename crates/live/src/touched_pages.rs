@@ -8,7 +8,8 @@ use std::collections::BTreeMap;
 #[derive(Clone, Copy, Debug)]
 pub struct Touched {
     pub address: u64,
-    /// Id of the thread that faulted.
+    /// Ids of the process and the thread that faulted.
+    pub pid: u32,
     pub tid: u32,
     pub time_ns: u64,
     /// The node of the faulting CPU, if the fault counts as a sample.
@@ -45,6 +46,7 @@ mod tests {
     fn touch(address: u64, first: bool) -> Touched {
         Touched {
             address,
+            pid: 1,
             tid: 1,
             time_ns: 1,
             node: None,

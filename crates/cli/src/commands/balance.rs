@@ -72,6 +72,9 @@ pub struct Arguments {
     /// Set the kernel's NUMA scan period for all processes (root; restored on exit)
     #[arg(long, value_name = "TIME", value_parser = period)]
     scan_period: Option<Duration>,
+    /// Also move pages that several processes map, for all of them: shared memory (root). Their samples count as one
+    #[arg(long)]
+    shared: bool,
     /// Stop the process (SIGSTOP) around each batch of moves; a watchdog continues it if nodewise is killed
     #[arg(long)]
     freeze: bool,

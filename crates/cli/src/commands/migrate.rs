@@ -96,13 +96,13 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     // queries them.
     decline_balancing();
     if let Some(command) = &arguments.metric {
-        may_move(arguments, &host)?;
+        may_move_shared(arguments.shared, &host)?;
         return search::run(arguments, command);
     }
     let request = Request::of(arguments, &host)?;
     let (named, targets) = request.nodes();
     nodes::check(&host, arguments.pid(), &named, &targets)?;
-    may_move(arguments, &host)?;
+    may_move_shared(arguments.shared, &host)?;
     let name = host.status(arguments.pid()).map(|s| s.name).unwrap_or_default();
     let frozen = freeze(arguments)?;
     let start = Instant::now();
@@ -137,9 +137,10 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     Ok(Outcome::Done)
 }
 
-fn may_move(arguments: &Arguments, host: &Host) -> anyhow::Result<()> {
-    let may_move_shared = || host.own_status().is_ok_and(|own| own.has(Capability::SysNice));
-    if arguments.shared && !may_move_shared() {
+/// Refuses `--shared` where the kernel would.
+pub fn may_move_shared(shared: bool, host: &Host) -> anyhow::Result<()> {
+    let may = || host.own_status().is_ok_and(|own| own.has(Capability::SysNice));
+    if shared && !may() {
         bail!(
             "--shared: moving pages that other processes map needs CAP_SYS_NICE; run as root, or leave it out"
         );

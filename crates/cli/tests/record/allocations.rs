@@ -222,7 +222,12 @@ fn threads_count_small_allocations_without_writing_to_shared_memory() {
     let output = record(&folder, &[], &["./program", &THREADS.to_string()]);
     assert_eq!(status(&output), 0, "{}", stderr(&output));
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    let shared: u64 = text.trim().strip_prefix("shared ").unwrap_or(&text).parse().unwrap();
+    let shared: u64 = text
+        .trim()
+        .strip_prefix("shared ")
+        .unwrap_or(&text)
+        .parse()
+        .unwrap();
     // What the runtime's own libraries allocate before a thread's first access.
     assert!(shared < 100, "{shared} of {} allocations", 20_000 * THREADS);
     let recorded = Recorded::read(&folder);

@@ -36,13 +36,18 @@ impl Session {
             }
             let (fault, sampled) = (touch.fault, touch.kind.is_sample());
             let node = self.topology.node_of_cpu(fault.cpu).filter(|_| sampled);
-            if let Some(process) = touch.process {
+            if let Some((process, pid)) = touch.process.and_then(|p| Some((p, self.watch.pid(p)?))) {
+                let shared = self.shared.as_mut();
+                let owner = shared.and_then(|shared| shared.owner(process, pid, now, fault.address));
+                let (process, address) = owner.unwrap_or((process, fault.address));
                 touched.entry(process).or_default().push(Touched {
-                    address: fault.address,
+                    address,
+                    pid,
                     tid: fault.tid,
                     time_ns: fault.time_ns,
                     node,
-                    first: touch.kind == Kind::First,
+                    // Shared memory that one process touches first may be in use by others.
+                    first: touch.kind == Kind::First && owner.is_none(),
                 });
             }
         }
@@ -59,6 +64,9 @@ impl Session {
             self.mover.end_process(*process, &pages);
             self.unconfirmed.forget_all(&pages);
             self.tracker.forget(pages);
+            if let Some(shared) = &mut self.shared {
+                shared.forget(*process);
+            }
         }
         for failure in self.watch.take_failures() {
             self.tell(&Event::Notice(&failure.to_string()));
@@ -99,7 +107,7 @@ impl Session {
             if let Some(home) = self.tracker.home_of(page).or_else(|| homes.get(&page).copied()) {
                 self.status.sampled(page, home == node);
                 if let Some(threads) = &mut self.threads {
-                    threads.sampled(pid, touch.tid, page, home);
+                    threads.sampled(touch.pid, touch.tid, page, home);
                 }
             }
         }

@@ -18,6 +18,7 @@ pub fn run(arguments: &Arguments, target: &Target) -> anyhow::Result<Outcome> {
     if topology.single() {
         bail!("one memory node here: there is nothing to balance; `nodewise lab` has machines with more");
     }
+    settings::check_privileges(arguments)?;
     let signals =
         Signals::block(&[SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2]).context("cannot wait for signals")?;
     let mut options = settings::options(arguments);

@@ -27,6 +27,7 @@ pub fn run(arguments: &Arguments, words: Vec<OsString>) -> anyhow::Result<Outcom
     settings::check_files(arguments).map_err(|e| session_failure(&e))?;
     let topology = settings::topology(arguments).map_err(|e| session_failure(&e))?;
     settings::check_policy(arguments, &topology).map_err(|e| session_failure(&e))?;
+    settings::check_privileges(arguments).map_err(|e| session_failure(&e))?;
     let mut plan = plan(arguments, &words).map_err(own_failure)?;
     plan.objects = arguments.objects.as_deref().map(empty).transpose()?;
     if topology.single() {

@@ -1,6 +1,7 @@
 //! Converts the command line to the settings of the live loop.
 
 use super::Arguments;
+use crate::commands::migrate::may_move_shared;
 use crate::launch::check_objects;
 use crate::output;
 use anyhow::bail;
@@ -87,6 +88,11 @@ pub fn check_policy(arguments: &Arguments, topology: &Topology) -> anyhow::Resul
     Ok(())
 }
 
+/// Refuses what the kernel would.
+pub fn check_privileges(arguments: &Arguments) -> anyhow::Result<()> {
+    may_move_shared(arguments.shared, &Host::default())
+}
+
 /// This machine, as if it had 64 nodes with memory of every kind.
 fn with_nodes_of_all_kinds() -> anyhow::Result<Machine> {
     let mut machine = Topology::this(&Host::default(), None, Some(64))?.machine;
@@ -111,6 +117,7 @@ pub fn options(arguments: &Arguments) -> Options {
         page_shift: arguments.page_size,
         sensor: arguments.sensor.into(),
         scan_period: arguments.scan_period,
+        shared: arguments.shared,
         freeze: arguments.freeze,
         dry_run: arguments.dry_run,
         move_threads,
