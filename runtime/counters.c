@@ -77,6 +77,19 @@ static bool index_grow(nw_thread *thread) {
     return true;
 }
 
+static void index_prefetch(const nw_thread *thread, uint64_t key) {
+    if (thread->index)
+        __builtin_prefetch(&thread->index[key * HASH >> 32 & (thread->index_slots - 1)]);
+}
+
+/* Prefetches the counter that most probably is the key's: the first whose hash has the same tag. */
+static void counter_prefetch(const nw_thread *thread, uint64_t key) {
+    uint64_t hash = key * HASH, mask = thread->index_slots - 1;
+    for (uint64_t i = hash >> 32 & mask; thread->index && thread->index[i]; i = (i + 1) & mask)
+        if ((uint32_t)(thread->index[i] >> 32) == (uint32_t)hash)
+            return __builtin_prefetch(nw_counter_at(thread, (uint32_t)thread->index[i] - 1), 1);
+}
+
 static nw_counter *index_find(const nw_thread *thread, uint64_t key) {
     if (!thread->index)
         return NULL;
@@ -190,14 +203,19 @@ static void settle(nw_thread *thread, nw_slot *slot) {
         thread->until_slice -= (int64_t)(counter->reads + counter->writes - *nw_paced(thread, slot));
 }
 
-static void occupy(nw_thread *thread, nw_slot *slot, uint64_t key, nw_counter *counter) {
+/* Takes the slot's page out of the window for `page`. Returns that page's lines that are in the cache. */
+static uint64_t vacate(nw_thread *thread, nw_slot *slot, uint64_t page) {
     if (slot->key != NW_KEY_NONE)
         settle(thread, slot);
     if (!thread->recent)
         thread->recent = map_zeroed(sizeof *thread->recent);
-    uint64_t known = thread->recent ? nw_recent_enter(thread, slot, key & NW_KEY_PAGE) : 0;
+    uint64_t known = thread->recent ? nw_recent_enter(thread, slot, page) : 0;
     slot->key = NW_KEY_NONE; /* the recorder must not see a key together with another page's counter */
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    return known;
+}
+
+static void occupy(nw_thread *thread, nw_slot *slot, uint64_t key, nw_counter *counter, uint64_t known) {
     slot->counter = counter;
     slot->bitmap = slot->known = known;
     *nw_paced(thread, slot) = counter->reads + counter->writes;
@@ -219,11 +237,17 @@ NW_COLD nw_slot *nw_fill(nw_thread *thread, uint64_t key, const void *code) {
     thread->busy = 1;
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
     nw_slot *slot = nw_slot_of(thread->window, key & NW_KEY_PAGE);
+    /* The index and the counter are cache misses, one after the other: the work that needs neither is done meanwhile. */
+    index_prefetch(thread, key);
+    uint64_t known = vacate(thread, slot, key & NW_KEY_PAGE);
+    counter_prefetch(thread, key);
+    if (thread->recent)
+        nw_recent_turn_hand(thread);
     nw_counter *counter = index_find(thread, key);
     if (!counter)
         counter = append(thread, key, code);
     if (counter)
-        occupy(thread, slot, key, counter);
+        occupy(thread, slot, key, counter, known);
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
     thread->busy = 0;
     if (!counter) {

@@ -108,9 +108,10 @@ uint64_t nw_recent_enter(nw_thread *thread, nw_slot *slot, uint64_t page) {
     return recent->pages[*inside].lines;
 }
 
-void nw_recent_entered(nw_thread *thread, const nw_slot *slot) {
+void nw_recent_entered(nw_thread *thread, const nw_slot *slot) { touched(thread, slot); }
+
+void nw_recent_turn_hand(nw_thread *thread) {
     nw_recent *recent = thread->recent;
-    touched(thread, slot);
     for (uint32_t i = 0; i < NW_HAND_SLOTS; i++) {
         const nw_slot *at = &thread->window[recent->hand++ % NW_WINDOW_SLOTS];
         if (at->key != NW_KEY_NONE)

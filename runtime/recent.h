@@ -37,6 +37,9 @@ typedef struct nw_recent {
  * The lines of the page that the slot holds so far must have been added to its counter. */
 uint64_t nw_recent_enter(nw_thread *thread, nw_slot *slot, uint64_t page);
 
+/* Checks the next slots of the window; to be called for each page that enters it. */
+void nw_recent_turn_hand(nw_thread *thread);
+
 /* To be called after the slot has taken the page and its counter. */
 void nw_recent_entered(nw_thread *thread, const nw_slot *slot);
 

@@ -9,6 +9,7 @@
  * grow MIB CPU                a memfd of this size of which the first half is mapped, and then all of it, by mremap; touched by
  *                             this CPU, which prints its numa_maps
  * pin FILE PAGE               holds a reference to a page of FILE, as direct input and output does, until killed
+ * lock FILE MIB               FILE mapped and locked (mlock) until killed
  * as UID CMD...               CMD as this user, without capabilities
  * kill PAGES CMD...           CMD, killed once the kernel has moved this number of pages since CMD began
  */
@@ -180,6 +181,15 @@ static void pin(const char *path, size_t page) {
     pause();
 }
 
+static void lock(const char *path, size_t bytes) {
+    int file = open(path, O_RDONLY);
+    void *at = mmap(NULL, bytes, PROT_READ, MAP_SHARED, file, 0);
+    need(file >= 0 && at != MAP_FAILED && mlock(at, bytes) == 0, path);
+    printf("ready %d\n", (int)getpid());
+    fflush(stdout);
+    pause();
+}
+
 /* Pages that the kernel has moved since it started. */
 static long moved_pages(void) {
     static char text[1 << 16];
@@ -234,6 +244,8 @@ int main(int argc, char **argv) {
         grow((size_t)atoi(argv[2]) << 20, atoi(argv[3]));
     } else if (!strcmp(argv[1], "pin")) {
         pin(argv[2], (size_t)atoi(argv[3]));
+    } else if (!strcmp(argv[1], "lock")) {
+        lock(argv[2], (size_t)atoi(argv[3]) << 20);
     } else if (!strcmp(argv[1], "kill")) {
         kill_after(atol(argv[2]), argv + 3);
     } else if (!strcmp(argv[1], "as")) {

@@ -4,9 +4,10 @@
  *   target CPU [forks] [unmaps] [threads:N] [KIND:NODE:PAGES…]
  *
  * works without a pause from that CPU on pages that lie on NODE. KINDs: `plain`, left to the kernel's balancing; `kept`,
- * which the kernel samples and leaves where they are; `read`, the same, never written; `anew`, `plain` but for
- * its first pages, given back and touched again in each pass. Segments are at 2000…, 2001… in `numa_maps`.
- * Says `ready PID`; at SIGUSR1 forks a child that reads what `read` segments hold, and says `forked PID`; says
+ * which the kernel samples and leaves where they are; `read`, the same, never written; `common`, `kept` and shared with
+ * children; `anew`, `plain` but for its first pages, given back and touched again in each pass. Segments are at 2000…,
+ * 2001… in `numa_maps`.
+ * Says `ready PID`; at SIGUSR1 forks a child that reads what `read` and `common` segments hold, and says `forked PID`; says
  * `ended N threads`; at SIGTERM `right PASSES passes`, the child's verdict included, or what is wrong and 1.
  *
  *   target hog NODE               takes all memory of a node that is to be had without force; `ready MIB`
@@ -40,9 +41,10 @@ enum { PAGE = 4096, WORDS = PAGE / 8, MOST = 8, DEFAULT = 0, PREFERRED = 1, BIND
 static struct segment {
     uint64_t *words;
     size_t pages;
-    int read, anew;
+    int read, anew, common;
 } segments[MOST];
 static int segment_count;
+static int only_reads; /* in a child */
 static atomic_bool ending;
 static uint64_t passes;
 static _Atomic int wrong_read;
@@ -63,17 +65,18 @@ static void bind_to(void *start, size_t bytes, int mode, int node) {
 static void add_segment(const char *kind, int node, size_t pages) {
     size_t bytes = pages * PAGE;
     void *at = (void *)(BASE + (uintptr_t)segment_count * APART);
-    void *start = mmap(at, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+    int common = !strcmp(kind, "common"), whose = common ? MAP_SHARED : MAP_PRIVATE;
+    void *start = mmap(at, bytes, PROT_READ | PROT_WRITE, whose | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
     if (start == MAP_FAILED || segment_count == MOST)
         fail(kind);
     struct segment *s = &segments[segment_count++];
-    *s = (struct segment){start, pages, !strcmp(kind, "read"), !strcmp(kind, "anew")};
+    *s = (struct segment){start, pages, !strcmp(kind, "read"), !strcmp(kind, "anew"), common};
     madvise(start, bytes, MADV_NOHUGEPAGE);
     bind_to(start, bytes, BIND, node);
     for (size_t page = 0; page < pages; page++)
         for (size_t word = 1; word < WORDS; word++)
             s->words[page * WORDS + word] = pattern(page, word);
-    int kept = s->read || !strcmp(kind, "kept");
+    int kept = s->read || common || !strcmp(kind, "kept");
     bind_to(start, bytes, kept ? BIND | SAMPLED : DEFAULT, node);
 }
 
@@ -82,7 +85,7 @@ static void one_pass(const struct segment *s) {
         fail("madvise");
     for (size_t page = 0; page < s->pages; page++) {
         volatile uint64_t *word = &s->words[page * WORDS];
-        if (s->read)
+        if (s->read || only_reads)
             wrong_read |= word[1] != pattern(page, 1);
         else if (s->anew && page < ANEW)
             *word = passes + 1;
@@ -118,7 +121,7 @@ static int wrong(int reads_only) {
     return wrong_read;
 }
 
-/* The child has its parent's `read` pages, copied by nobody. */
+/* The child has its parent's `read` and `common` pages, copied by nobody. */
 static pid_t reader(void) {
     pid_t child = fork();
     if (child < 0)
@@ -126,13 +129,14 @@ static pid_t reader(void) {
     if (child > 0)
         return child;
     prctl(PR_SET_PDEATHSIG, SIGKILL);
+    only_reads = 1;
     sigset_t term;
     sigemptyset(&term);
     sigaddset(&term, SIGTERM);
     struct timespec pause = {0, 2000000};
     while (sigtimedwait(&term, NULL, &pause) < 0)
         for (int s = 0; s < segment_count; s++)
-            if (segments[s].read)
+            if (segments[s].read || segments[s].common)
                 one_pass(&segments[s]);
     _exit(wrong(1) != 0);
 }

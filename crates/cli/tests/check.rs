@@ -204,6 +204,15 @@ fn memory_without_cpus_and_outside_the_cpuset_is_named() {
     for kind in ["memory-without-cpus", "outside-cpuset", "policies"] {
         assert!(kinds.contains(&kind), "{kind} is not in {kinds:?}");
     }
+    let reasons = process["reasons"].as_array().unwrap();
+    let far = reasons
+        .iter()
+        .find(|r| r["kind"] == "memory-without-cpus")
+        .unwrap();
+    assert!(
+        far["mend"].as_str().unwrap().contains("balance --policy hot:"),
+        "{far}"
+    );
     assert_eq!(process["memory_bytes"][3].as_u64().unwrap(), 100 << 20);
 }
 

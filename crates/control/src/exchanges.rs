@@ -21,9 +21,10 @@ const SAMPLES_EACH: u8 = 4;
 /// Largest number of exchanges that are followed; the oldest are dropped first.
 const FOLLOWED: usize = 1024;
 
-/// Samples of one kind of page: the sum of their weights, and of their squares.
+/// Samples of one kind of page: their number, the sum of their weights, and of their squares.
 #[derive(Clone, Copy, Debug, Default)]
 struct Accesses {
+    samples: u64,
     weight: f64,
     squares: f64,
 }
@@ -46,7 +47,6 @@ pub(crate) struct Exchanges {
     order: VecDeque<PageNumber>,
     came: Accesses,
     left: Accesses,
-    samples: u64,
     paused: bool,
 }
 
@@ -92,9 +92,9 @@ impl Exchanges {
             return;
         };
         let side = if one.came { &mut self.came } else { &mut self.left };
+        side.samples += 1;
         side.weight += f64::from(weight);
         side.squares += f64::from(weight).powi(2);
-        self.samples += 1;
         let came = if one.came { page } else { one.partner };
         let pair = self.followed.get_mut(&came).map_or(SAMPLES_EACH, |pair| {
             pair.samples += 1;
@@ -103,20 +103,25 @@ impl Exchanges {
         if pair >= SAMPLES_EACH {
             self.forget(came);
         }
-        if self.samples >= ENOUGH {
+        if self.came.samples + self.left.samples >= ENOUGH {
             self.judge();
         }
     }
 
     fn judge(&mut self) {
+        // The kernel samples no pages of a program of one thread on the node that it runs on: nothing to compare then.
+        if self.came.samples.min(self.left.samples) == 0 {
+            (self.came, self.left) = Default::default();
+            return;
+        }
         let gain = self.came.weight - PAYS * self.left.weight;
         // The number of samples is Poisson distributed, so the variance of their sum is the sum of their squares.
         let deviation = (self.came.squares + PAYS * PAYS * self.left.squares).sqrt();
         let pauses = match self.paused {
             false => gain < 0.0,
-            true => gain < DEVIATIONS * deviation,
+            true => gain <= DEVIATIONS * deviation,
         };
-        (self.came, self.left, self.samples) = Default::default();
+        (self.came, self.left) = Default::default();
         if pauses != self.paused {
             self.paused = pauses;
             // What was exchanged and what would have been are not compared with each other.
@@ -153,6 +158,20 @@ mod tests {
         assert!(!exchanges.pay());
         exchanged(&mut exchanges, 5, 4, 1);
         assert!(exchanges.pay());
+    }
+
+    #[test]
+    fn without_samples_of_both_or_any_weight_nothing_changes() {
+        let mut exchanges = Exchanges::default();
+        for _ in 0..2 * ENOUGH {
+            exchanges.follow(PageNumber(0), PageNumber(1));
+            exchanges.sampled(PageNumber(1), 5);
+        }
+        assert!(exchanges.pay(), "those that came are never sampled");
+        exchanged(&mut exchanges, 5, 4, 4);
+        assert!(!exchanges.pay());
+        exchanged(&mut exchanges, 40, 0, 0);
+        assert!(!exchanges.pay());
     }
 
     #[test]

@@ -136,13 +136,20 @@ impl Groups {
             known.gaining = 0;
             let own = || threads.iter().zip(&best).filter(|(t, _)| t.process == process);
             // One that only makes room need not gain by it.
-            if gaining.contains(&process) {
-                known.judge.acted(now_ns, own().map(|(t, _)| t));
+            match gaining.contains(&process) {
+                true => known.judge.acted(now_ns, own().map(|(t, _)| t)),
+                false => known.judge.superseded(),
             }
             let nodes = own().map(|(t, to)| (t.number, *to)).collect();
             decision.orders.insert(process, Order::Bind(nodes));
         }
         decision
+    }
+
+    /// Forgets a process that has ended.
+    pub fn forget(&mut self, process: u32) {
+        self.processes.remove(&process);
+        self.joint.released(&BTreeSet::from([process]));
     }
 
     /// Releases the processes of joint decisions that are worse than what was before, or have lost their purpose.

@@ -2,6 +2,7 @@
 
 mod emulators;
 mod kernel;
+mod tiers;
 mod toolchain;
 
 use nodewise_linux::Host;
@@ -77,6 +78,7 @@ impl Diagnosis {
         let mut findings = toolchain::findings(beside);
         findings.extend(emulators::findings(beside));
         findings.extend(kernel::findings(host));
+        findings.extend(tiers::finding(host));
         findings.sort_by_key(|f| GROUPS.iter().position(|g| *g == f.group));
         let usable = !findings
             .iter()

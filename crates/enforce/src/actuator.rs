@@ -29,6 +29,8 @@ pub struct Linux {
     page_shift: u32,
     /// The process of each ordinal, while it is balanced.
     processes: HashMap<u16, u32>,
+    /// The pages that are moved although other processes map them: which addresses of each.
+    shared: HashMap<PageNumber, Range<u64>>,
     /// Holds moved pages on their new nodes.
     holder: Option<Holder>,
     /// Stops processes while their pages are moved.
@@ -57,6 +59,7 @@ impl Linux {
             nodes,
             page_shift,
             processes: HashMap::new(),
+            shared: HashMap::new(),
             holder,
             freezer: None,
             chunk: LEAST_CHUNK,
@@ -72,11 +75,13 @@ impl Linux {
         self
     }
 
-    /// Moves pages that several processes map as well, for all of them; without `CAP_SYS_NICE` the kernel refuses all moves then.
-    #[must_use]
-    pub fn with_shared(mut self) -> Self {
-        self.mover = self.mover.with_scope(Scope::Shared);
-        self
+    /// Has a page moved although other processes map it, for them as well; without `CAP_SYS_NICE` the kernel refuses. `extent`: the
+    /// addresses of the page that are moved, as a huge page may contain mappings that are not shared; `None` ends that.
+    pub fn set_shared(&mut self, page: PageNumber, extent: Option<Range<u64>>) {
+        match extent {
+            Some(extent) => self.shared.insert(page, extent),
+            None => self.shared.remove(&page),
+        };
     }
 
     /// How long processes were stopped; `None` if they are not.
@@ -112,6 +117,7 @@ impl Linux {
     /// Forgets the process of an ordinal: pages of it that are still to be moved are gone.
     pub fn end_process(&mut self, ordinal: u16) {
         self.processes.remove(&ordinal);
+        self.shared.retain(|page, _| page.process() != ordinal);
     }
 
     /// The holder of pages, if there is one.
@@ -126,9 +132,12 @@ impl Linux {
     }
 
     fn target(&self, each: &Move) -> Target {
+        let start = each.page.virtual_number() << BASE_PAGE_SHIFT;
+        let whole = start..start + (BASE_PAGE_SIZE << self.page_shift);
+        let extent = self.shared.get(&each.page).unwrap_or(&whole);
         Target {
-            address: each.page.virtual_number() << BASE_PAGE_SHIFT,
-            pages: 1 << self.page_shift,
+            address: extent.start,
+            pages: (extent.end - extent.start) >> BASE_PAGE_SHIFT,
             node: self.nodes[each.to.index()],
         }
     }
@@ -191,8 +200,10 @@ impl Linux {
         let present = present(group.pid, &asked);
         for (i, _) in gone.into_iter().zip(present).filter(|(_, there)| *there) {
             results[i] = PageResult::Busy;
-            self.hidden
-                .insert(PageNumber::of_address(group.process, targets[i].address));
+            // The target may begin after the page does.
+            let shift = BASE_PAGE_SHIFT + self.page_shift;
+            let start = targets[i].address >> shift << shift;
+            self.hidden.insert(PageNumber::of_address(group.process, start));
         }
     }
 
@@ -229,8 +240,15 @@ impl Actuator for Linux {
     fn apply(&mut self, moves: &[Move]) -> BatchResult {
         let begin = Instant::now();
         let mut results = Vec::with_capacity(moves.len());
-        for moves in moves.chunk_by(|a, b| a.page.process() == b.page.process()) {
+        let kind = |m: &Move| (m.page.process(), self.shared.contains_key(&m.page));
+        let groups: Vec<&[Move]> = moves.chunk_by(|a, b| kind(a) == kind(b)).collect();
+        for moves in groups {
             let process = moves[0].page.process();
+            self.mover
+                .set_scope(match self.shared.contains_key(&moves[0].page) {
+                    true => Scope::Shared,
+                    false => Scope::Exclusive,
+                });
             let pid = self.processes.get(&process).copied();
             results.extend(pid.map_or_else(
                 || vec![PageResult::Gone; moves.len()],

@@ -74,6 +74,11 @@ impl Mover {
         self
     }
 
+    /// As [`Mover::with_scope`], for a mover in use.
+    pub fn set_scope(&mut self, scope: Scope) {
+        self.scope = scope;
+    }
+
     /// As [`Mover::with_chunk`], for a mover in use.
     pub fn set_chunk(&mut self, pages: usize) {
         self.chunk = pages.max(1);

@@ -98,6 +98,11 @@ impl Session {
             .transpose()?;
         let sensor = wanted.choose(&host)?;
         let tier = policy.tier().cloned();
+        if options.shared && tier.is_some() {
+            return Err(LiveError::new(
+                "policies that rank pages look at private memory only: leave --shared out, or choose another policy",
+            ));
+        }
         let adapts = tier.is_some() && sensor == Sensor::HintFaults && scan.is_none();
         let holder = match (holder, tier.as_ref().and_then(|t| topology.slow_without_cpus(t))) {
             (Some(holder), Some(node)) => Some(holder.with_one_policy(node)),
@@ -113,6 +118,11 @@ impl Session {
         let of_command = matches!(target, Target::Command(_));
         let running = target.running(&host);
         let mut notices: Vec<String> = topology.notice.take().into_iter().collect();
+        if options.shared && sensor == Sensor::Userfaultfd {
+            notices.push(
+                "userfaultfd samples private memory only: --shared needs hint faults (kernel.numa_balancing=1)".into(),
+            );
+        }
         if options.move_threads == ThreadMoves::Asym && !topology.threads_have_a_choice() {
             notices
                 .push("one node has all CPUs, so threads have nothing to choose and are left alone".into());
@@ -145,7 +155,7 @@ impl Session {
                 Some(_) => Tracker::new(nodes, shift, MOST_RANKED_PAGES).ranking(),
                 None => Tracker::new(nodes, shift, MOST_PAGES),
             },
-            shared: options.shared.then(|| SharedPages::new(shift)),
+            shared: options.shared.then(|| SharedPages::new(shift, MOST_PAGES)),
             ranking: tier.map(|tier| Ranking::new(tier, sensor, of_command, adapted)),
             controller: Controller::new(policy, settings),
             said_left_out: false,
@@ -428,14 +438,12 @@ fn pages_of_process(process: u16) -> Range<PageNumber> {
 }
 
 fn linux(options: &Options, topology: &Topology, shift: u32, holder: Option<Holder>) -> Linux {
-    let mut linux = Linux::new(topology.os_indices(), shift, holder);
-    if options.shared {
-        linux = linux.with_shared();
-    }
+    let linux = Linux::new(topology.os_indices(), shift, holder);
     if options.freeze {
-        linux = linux.with_freeze();
+        linux.with_freeze()
+    } else {
+        linux
     }
-    linux
 }
 
 fn hold_scan(host: &Host, period: Duration) -> Result<scan::Held, LiveError> {

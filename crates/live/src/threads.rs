@@ -457,6 +457,9 @@ impl ThreadScheduler {
     /// Removes a process that has ended.
     pub fn forget(&mut self, pid: u32) {
         self.counts.forget(pid);
+        if let Rule::Groups(groups) = &mut self.rule {
+            groups.forget(pid);
+        }
     }
 
     /// Ends the session; restores affinity masks, if that is asked for.

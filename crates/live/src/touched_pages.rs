@@ -3,9 +3,10 @@
 use nodewise_machine::NodeId;
 use nodewise_profile::BASE_PAGE_SHIFT;
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 /// A fault and the page that it was on.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Touched {
     pub address: u64,
     /// Ids of the process and the thread that faulted.
@@ -16,6 +17,8 @@ pub struct Touched {
     pub node: Option<NodeId>,
     /// Whether the memory is new (first touch).
     pub first: bool,
+    /// The part of its mapping that lies in the page, if it is memory that several processes share.
+    pub shared: Option<Range<u64>>,
 }
 
 /// One touched address of each page, for querying the page's node: other parts of a large page may not be present.
@@ -51,6 +54,7 @@ mod tests {
             time_ns: 1,
             node: None,
             first,
+            shared: None,
         }
     }
 

@@ -1,6 +1,7 @@
 //! The heap's pool: allocations too small to own pages.
 
 use crate::layout::{HEADER_BYTES, POOL_SLOTS, POOLED, REPEATS, header, pool_entry};
+use crate::thread_file;
 use nodewise_linux::mapping::SharedFile;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -65,7 +66,11 @@ impl Pool {
             if !own && entry.file_name() != "pool" {
                 continue;
             }
-            let Ok(file) = SharedFile::open(&entry.path()) else {
+            let file = match own {
+                true => thread_file::open(&entry.path()),
+                false => SharedFile::open(&entry.path()),
+            };
+            let Ok(file) = file else {
                 continue;
             };
             let table = match own {
@@ -89,7 +94,8 @@ fn add(bytes: &mut BTreeMap<u64, u64>, table: &[AtomicU64], entries: usize) {
         let caller = entry[pool_entry::CALLER].load(Relaxed);
         let allocated = entry[pool_entry::BYTES].load(Relaxed);
         if caller != 0 && allocated != 0 {
-            *bytes.entry(caller).or_default() += allocated;
+            let sum = bytes.entry(caller).or_default();
+            *sum = sum.saturating_add(allocated);
         }
     }
 }

@@ -185,7 +185,7 @@ pub fn counters(path: &Path) -> io::Result<usize> {
     }
 }
 
-fn open(path: &Path) -> io::Result<SharedFile> {
+pub(crate) fn open(path: &Path) -> io::Result<SharedFile> {
     let map = SharedFile::open(path)?;
     let words = map.words();
     if words.len() < COUNTERS_OFFSET / 8

@@ -215,6 +215,38 @@ fn arrays_of_every_step_are_one_object_counted_exactly() {
 }
 
 #[test]
+fn memory_that_others_can_map_has_the_names_that_rules_give_it() {
+    let folder = scratch("shares");
+    build(&folder, "nodewise-cc", &["shares.c"], "program", &[]);
+    let object = format!("nodewise-test-{}", std::process::id());
+    let output = record(&folder, &[], &["./program", &format!("/{object}")]);
+    assert_eq!(status(&output), 0, "{}", stderr(&output));
+    let recorded = Recorded::read(&folder);
+    let of = |name: &str| {
+        let found = recorded
+            .profile
+            .objects
+            .iter()
+            .position(|o| o.name.ends_with(name));
+        let index = found.unwrap_or_else(|| panic!("{name}: {:?}", recorded.profile.objects));
+        recorded.counts(|a| a.object.index() == index)
+    };
+    for name in [&format!("shm:{object}"), "memfd:ram", "shared:", "/weights"] {
+        assert_eq!(of(name), (0, 64), "{name}");
+    }
+    let report = Command::new(NODEWISE)
+        .args(["report", "--json", "--machine", "nehalem-2s"])
+        .arg(folder.join("profile"))
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&report.stdout).into_owned();
+    assert!(
+        text.contains(&format!("shm:{object}")) && text.contains("memfd:ram"),
+        "{text}"
+    );
+}
+
+#[test]
 fn threads_count_small_allocations_without_writing_to_shared_memory() {
     const THREADS: u64 = 4;
     let folder = scratch("pool");

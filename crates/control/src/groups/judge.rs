@@ -81,6 +81,12 @@ impl Judge {
         self.decisions += 1;
     }
 
+    /// Records a decision for other processes' sake, which is not judged by this process alone: what was decided before
+    /// is no longer in force.
+    pub fn superseded(&mut self) {
+        self.pending = None;
+    }
+
     /// Records that a decision was undone because its nodes became overfull.
     pub fn released(&mut self, now_ns: u64) {
         self.pending = None;

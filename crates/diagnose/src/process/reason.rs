@@ -118,7 +118,9 @@ fn without_cpus(process: &Figures<'_>, machine: &Machine) -> Option<Reason> {
         "{} lie on nodes without CPUs (CXL, HBM): no thread is local to them",
         bytes(held)
     );
-    (held > 0).then(|| reason("memory-without-cpus", text, ""))
+    let remedy = "`nodewise balance --policy hot:LIST --pid PID`, with the nodes that have CPUs as LIST, exchanges pages until the \
+                  ones accessed most are there; `nodewise migrate PID --from A --to B --metric CMD` finds the share of them that is fastest there";
+    (held > 0).then(|| reason("memory-without-cpus", text, remedy))
 }
 
 fn moving(process: &Figures<'_>) -> Option<Reason> {

@@ -38,16 +38,20 @@ impl Session {
             let node = self.topology.node_of_cpu(fault.cpu).filter(|_| sampled);
             if let Some((process, pid)) = touch.process.and_then(|p| Some((p, self.watch.pid(p)?))) {
                 let shared = self.shared.as_mut();
-                let owner = shared.and_then(|shared| shared.owner(process, pid, now, fault.address));
-                let (process, address) = owner.unwrap_or((process, fault.address));
-                touched.entry(process).or_default().push(Touched {
+                let owned = shared.and_then(|shared| shared.owner(process, pid, now, fault.address));
+                let (owner, address) = match &owned {
+                    Some(owned) => (owned.process, owned.address),
+                    None => (process, fault.address),
+                };
+                touched.entry(owner).or_default().push(Touched {
                     address,
                     pid,
                     tid: fault.tid,
                     time_ns: fault.time_ns,
                     node,
                     // Shared memory that one process touches first may be in use by others.
-                    first: touch.kind == Kind::First && owner.is_none(),
+                    first: touch.kind == Kind::First && owned.as_ref().is_none_or(|owned| owned.new),
+                    shared: owned.map(|owned| owned.extent),
                 });
             }
         }
@@ -93,6 +97,15 @@ impl Session {
         let fresh: Vec<PageNumber> = fresh.into_iter().map(page_of).collect();
         self.forget_new(&fresh);
         let homes = self.homes(pid, &asked(touches, shift), page_of);
+        for touch in touches {
+            let page = page_of(touch.address);
+            let is_absent = touch.shared.is_some() && !homes.contains_key(&page);
+            match (&mut self.mover, &mut self.shared) {
+                (_, Some(shared)) if is_absent => shared.is_absent(process, touch.address),
+                (Mover::Linux(linux), Some(_)) => linux.set_shared(page, touch.shared.clone()),
+                _ => {}
+            }
+        }
         let mut latencies = self.ranking.as_mut().and_then(Ranking::latencies);
         let mut samples = Vec::new();
         for touch in touches {

@@ -39,6 +39,13 @@ impl GroupRule {
         self.sharing.add(page, tid);
     }
 
+    /// Forgets a process that has ended.
+    pub fn forget(&mut self, pid: u32) {
+        self.deciders
+            .values_mut()
+            .for_each(|decider| decider.groups.forget(pid));
+    }
+
     /// Begins an interval, `seconds` after the last one, for processes that may use these sets of CPUs.
     pub fn pass(&mut self, host: &Host, seconds: f64, sets: &BTreeSet<Vec<u32>>) {
         self.sharing.decay(0.5f64.powf(seconds / HALF_LIFE));

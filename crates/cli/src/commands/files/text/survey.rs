@@ -304,23 +304,35 @@ fn remarks(survey: &Survey, subject: &Subject, screen: Screen) -> String {
         .collect()
 }
 
-/// What spreads the largest file that lies on one of several nodes.
+/// What spreads the largest object that lies on one of several nodes.
 fn next(survey: &Survey) -> Option<String> {
     if survey.nodes.len() < 2 {
         return None;
     }
     let one_sided = |o: &&Entry| {
-        matches!(o.kind, Kind::File | Kind::Shm)
-            && !o.deleted
+        named(o).is_some()
             && o.residence.in_memory() >= WORTH_BYTES
             && o.residence.shares().values().any(|share| *share >= ONE_SIDED)
             && o.expected_local.is_none_or(|local| local < ONE_SIDED)
     };
     let object = survey.objects.iter().find(one_sided)?;
-    let path = match object.kind {
-        Kind::Shm => format!("/dev/shm/{}", object.name),
-        _ => object.name.clone(),
-    };
-    let command = command_line("nodewise files --policy interleave --dry-run", Path::new(&path));
+    let command = command_line(
+        "nodewise files --policy interleave --dry-run",
+        Path::new(&named(object)?),
+    );
     Some(format!("{command}  (what it takes to spread it over the nodes)"))
+}
+
+/// What names an object on the command line so that its pages can be put elsewhere; `None` if they cannot. Shared anonymous memory
+/// is named by a process that maps it, as it has no name.
+fn named(object: &Entry) -> Option<String> {
+    match object.kind {
+        Kind::Hugetlb => None,
+        Kind::File | Kind::Shm if object.deleted => None,
+        Kind::File => Some(object.name.clone()),
+        Kind::Shm => Some(format!("/dev/shm/{}", object.name)),
+        Kind::Memfd => Some(format!("memfd:{}", object.name)),
+        Kind::Sysv => Some(format!("sysv:{}", object.inode)),
+        Kind::Shared => object.mapped_by.first().map(|m| m.pid.to_string()),
+    }
 }
