@@ -17,6 +17,12 @@ _Static_assert(sizeof(nw_slot) == 32 && sizeof(nw_counter) == 32, "shared with t
 _Static_assert(offsetof(nw_counter, reads) == 8 && offsetof(nw_counter, writes) == 16, "likewise");
 _Static_assert(offsetof(nw_slot, counter) == 8 && offsetof(nw_slot, bitmap) == 16, "likewise");
 
+#if defined __has_feature
+#if __has_feature(thread_sanitizer)
+#define TELLS_SANITIZER
+#endif
+#endif
+
 /* Used instead of mmap(3), which this library intercepts and which sets errno. */
 static long raw_call(long number, long a, long b, long c, long d, long e, long f) {
 #if defined __x86_64__
@@ -44,6 +50,18 @@ static long raw_call(long number, long a, long b, long c, long d, long e, long f
 #endif
 }
 
+#ifdef TELLS_SANITIZER
+/* ThreadSanitizer has to know that memory is another one when addresses are mapped again. */
+static void *map_zeroed(uint64_t bytes) {
+    void *start = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    return start == MAP_FAILED ? NULL : start;
+}
+
+static void unmap(void *start, uint64_t bytes) {
+    if (start)
+        munmap(start, bytes);
+}
+#else
 static void *map_zeroed(uint64_t bytes) {
     long result = raw_call(SYS_mmap, 0, (long)bytes, PROT_READ | PROT_WRITE,
                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -54,6 +72,7 @@ static void unmap(void *start, uint64_t bytes) {
     if (start)
         raw_call(SYS_munmap, (long)start, (long)bytes, 0, 0, 0, 0);
 }
+#endif
 
 static void index_insert(uint64_t *index, uint64_t slots, uint64_t key, uint64_t number) {
     uint64_t hash = key * HASH;
