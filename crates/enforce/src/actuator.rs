@@ -16,6 +16,8 @@ use std::time::{Duration, Instant};
 /// Longest time that a call should take. A thread that accesses a page during its move waits for the whole call at
 /// most.
 const LONGEST_CALL: Duration = Duration::from_millis(10);
+/// Largest number of shared pages that are known.
+const MOST_SHARED: usize = 1 << 20;
 /// Smallest number of 4 KiB pages per call: with fewer, the additional calls cost more than the shorter waits save.
 const LEAST_CHUNK: usize = 64;
 
@@ -78,6 +80,9 @@ impl Linux {
     /// Has a page moved although other processes map it, for them as well; without `CAP_SYS_NICE` the kernel refuses. `extent`: the
     /// addresses of the page that are moved, as a huge page may contain mappings that are not shared; `None` ends that.
     pub fn set_shared(&mut self, page: PageNumber, extent: Option<Range<u64>>) {
+        if self.shared.len() >= MOST_SHARED {
+            self.shared.clear(); // each is set again with its next sample
+        }
         match extent {
             Some(extent) => self.shared.insert(page, extent),
             None => self.shared.remove(&page),

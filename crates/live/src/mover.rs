@@ -10,22 +10,22 @@ use std::time::Duration;
 
 /// The actuator: the kernel or a dry run.
 pub enum Mover {
-    Linux(Linux),
-    DryRun(DryRun, Option<Holder>),
+    Linux(Box<Linux>),
+    DryRun(Box<DryRun>, Option<Box<Holder>>),
 }
 
 impl Mover {
     pub fn actuator(&mut self) -> &mut dyn Actuator {
         match self {
-            Self::Linux(linux) => linux,
-            Self::DryRun(dry_run, _) => dry_run,
+            Self::Linux(linux) => linux.as_mut(),
+            Self::DryRun(dry_run, _) => dry_run.as_mut(),
         }
     }
 
     pub fn holder(&mut self) -> Option<&mut Holder> {
         match self {
             Self::Linux(linux) => linux.holder(),
-            Self::DryRun(_, holder) => holder.as_mut(),
+            Self::DryRun(_, holder) => holder.as_deref_mut(),
         }
     }
 

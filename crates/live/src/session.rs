@@ -145,8 +145,8 @@ impl Session {
         }
         let settings = options.settings(shift);
         let mover = match dry {
-            true => Mover::DryRun(DryRun::new(&settings), holder),
-            false => Mover::Linux(linux(options, &topology, shift, holder)),
+            true => Mover::DryRun(Box::new(DryRun::new(&settings)), holder.map(Box::new)),
+            false => Mover::Linux(Box::new(linux(options, &topology, shift, holder))),
         };
         let began = clock::monotonic();
         let nodes = topology.machine.node_count();

@@ -231,7 +231,8 @@ fn memory_that_others_can_map_has_the_names_that_rules_give_it() {
         let index = found.unwrap_or_else(|| panic!("{name}: {:?}", recorded.profile.objects));
         recorded.counts(|a| a.object.index() == index)
     };
-    for name in [&format!("shm:{object}"), "memfd:ram", "shared:", "/weights"] {
+    // Shared anonymous memory is named after the variable that it is assigned to.
+    for name in [&format!("shm:{object}"), "memfd:ram", "memory", "/weights"] {
         assert_eq!(of(name), (0, 64), "{name}");
     }
     let report = Command::new(NODEWISE)
