@@ -248,7 +248,8 @@ static void probe(void) {
         return assign();
     index_of(a, ELEMENTS);
     line("{");
-    line("    unsigned long key%d = longs[%s] %% 3000 + 1, slot%d = key%d * 2654435761u %% TABLE;", name, a, name, name);
+    line("    unsigned long key%d = longs[%s] %% 3000 + 1, slot%d = key%d * 2654435761u %% TABLE;", name, a, name,
+         name);
     line("    while (keys[slot%d] != 0 && keys[slot%d] != key%d)", name, name, name);
     line("        slot%d = (slot%d + 1) %% TABLE;", name, name);
     line("    keys[slot%d] = key%d;", name, name);
@@ -268,8 +269,8 @@ static void chase(void) {
     line("{");
     bound(n, name, length);
     line("long left%d = %s;", name, n);
-    line("for (node *at%d = &nodes[%s], *first%d = at%d; at%d != NULL; at%d = at%d->%s) {", name, a, name, name, name, name,
-         name, chance(60) ? "next" : "other");
+    line("for (node *at%d = &nodes[%s], *first%d = at%d; at%d != NULL; at%d = at%d->%s) {", name, a, name, name, name,
+         name, name, chance(60) ? "next" : "other");
     line("    at%d->seen += %ld;", name, 1 + below(3));
     line("    if (at%d->seen %% %ld == 0 || at%d - first%d == 77)", name, 50 + below(200), name, name);
     line("        break;");
@@ -294,7 +295,8 @@ static void on_the_heap(void) {
     line("        heap%d[k] += (unsigned)k + heap%d[(k * 7) %% %ld];", name, name, length);
     line("    heap%d[%s] += (unsigned char)(long)clamp((double)%s);", name, index_of(a, length), value(b));
     if (chance(40))
-        line("    heap%d = (unsigned *)realloc(heap%d, (size_t)opaque(%ld) * sizeof *heap%d);", name, name, 2 * length, name);
+        line("    heap%d = (unsigned *)realloc(heap%d, (size_t)opaque(%ld) * sizeof *heap%d);", name, name, 2 * length,
+             name);
     line("    longs[%ld] += heap%d[%ld];", below(ELEMENTS), name, below(length));
     line("    free(heap%d);", name);
     line("}");
@@ -311,30 +313,34 @@ static void container(void) {
     printf("#ifdef __cplusplus\n");
     switch (below(5)) {
     case 0:
-        line("{ std::vector<double> some%d; for (long k = 0; k < %ld; k++) some%d.push_back((double)k + floats[k]);", name,
-             length, name);
-        line("  doubles[%s] += some%d[%ld] + some%d.at(%ld); }", index_of(a, ELEMENTS), name, below(length), name, below(length));
+        line("{ std::vector<double> some%d; for (long k = 0; k < %ld; k++) some%d.push_back((double)k + floats[k]);",
+             name, length, name);
+        line("  doubles[%s] += some%d[%ld] + some%d.at(%ld); }", index_of(a, ELEMENTS), name, below(length), name,
+             below(length));
         break;
     case 1:
-        line("{ std::unordered_map<unsigned, long> some%d; for (long k = 0; k < %ld; k++) some%d[words[k] %% 97] += k;", name,
-             length, name);
-        line("  for (const auto &each : some%d) longs[%s] += (unsigned long)each.second; }", name, index_of(a, ELEMENTS));
+        line("{ std::unordered_map<unsigned, long> some%d; for (long k = 0; k < %ld; k++) some%d[words[k] %% 97] += k;",
+             name, length, name);
+        line("  for (const auto &each : some%d) longs[%s] += (unsigned long)each.second; }", name,
+             index_of(a, ELEMENTS));
         break;
     case 2:
-        line("{ std::map<long, unsigned> some%d; for (long k = 0; k < %ld; k++) some%d[indices[k] %% 50] += words[k];", name,
-             length, name);
+        line("{ std::map<long, unsigned> some%d; for (long k = 0; k < %ld; k++) some%d[indices[k] %% 50] += words[k];",
+             name, length, name);
         line("  words[%s] += some%d.begin()->second; }", index_of(a, ELEMENTS), name);
         break;
     case 3: {
         long from = below(ELEMENTS - length);
         line("std::sort(words + %ld, words + %ld);", from, from + length);
-        line("std::stable_sort(shorts + %ld, shorts + %ld, [](unsigned short x, unsigned short y) { return x %% 16 < y %% 16; });",
-             from, from + length);
+        line(
+            "std::stable_sort(shorts + %ld, shorts + %ld, [](unsigned short x, unsigned short y) { return x %% 16 < y %% 16; });",
+            from, from + length);
         break;
     }
     default:
-        line("{ std::unique_ptr<shape> some%d(make_shape(words[%s])); longs[%ld] += (unsigned long)(long)clamp(some%d->area((double)%s)); }",
-             name, index_of(a, ELEMENTS), below(ELEMENTS), name, value(b));
+        line(
+            "{ std::unique_ptr<shape> some%d(make_shape(words[%s])); longs[%ld] += (unsigned long)(long)clamp(some%d->area((double)%s)); }",
+            name, index_of(a, ELEMENTS), below(ELEMENTS), name, value(b));
     }
     printf("#endif\n");
 }
@@ -342,8 +348,8 @@ static void container(void) {
 static void loop(void);
 
 static void statement(void) {
-    static void (*const kinds[])(void) = {assign, assign, arithmetic, arithmetic,   arithmetic, condition, condition,
-                                          copy,   atomic, local,      pointer_walk, leave,      call,      call,
+    static void (*const kinds[])(void) = {assign, assign, arithmetic, arithmetic,   arithmetic,  condition, condition,
+                                          copy,   atomic, local,      pointer_walk, leave,       call,      call,
                                           probe,  probe,  chase,      chase,        on_the_heap, container, container};
     if (depth < DEPTH && chance(25))
         loop();

@@ -22,8 +22,8 @@ int main(int count, char **words) {
     if (count < 2)
         return 2;
     int object = shm_open(words[1], O_RDWR | O_CREAT, 0600);
-    int right = fill(object, MAP_SHARED) && fill(memfd_create("ram", 0), MAP_SHARED) && fill(-1, MAP_SHARED | MAP_ANONYMOUS) &&
-                fill(open("weights", O_RDWR | O_CREAT, 0600), MAP_SHARED);
+    int right = fill(object, MAP_SHARED) && fill(memfd_create("ram", 0), MAP_SHARED) &&
+                fill(-1, MAP_SHARED | MAP_ANONYMOUS) && fill(open("weights", O_RDWR | O_CREAT, 0600), MAP_SHARED);
     shm_unlink(words[1]);
     return right ? 0 : 1;
 }
