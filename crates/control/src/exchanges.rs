@@ -4,8 +4,8 @@
 //! moves, and leaves fast memory short of the pages that are on their way. So both pages of each exchange are followed: if the
 //! page that came is not accessed more from then on than the one that left for it, counts do not tell what will be accessed, and
 //! exchanges pause. Only the first samples after an exchange count: what was right then may be wrong in the program's next
-//! phase, and says nothing about exchanges made there. In a pause the pages that would have been exchanged are followed instead, so that exchanges resume as soon
-//! as they would pay, and not after a time that somebody has to choose.
+//! phase, and says nothing about exchanges made there. In a pause the pages that would have been exchanged are followed
+//! instead, so that exchanges resume as soon as they would pay, and not after a time that somebody has to choose.
 
 use nodewise_profile::PageNumber;
 use std::collections::{HashMap, VecDeque};

@@ -6,7 +6,7 @@
 
 use nodewise_linux::Host;
 use nodewise_linux::maps::Area;
-use nodewise_profile::{BASE_PAGE_SHIFT, BASE_PAGE_SIZE, PageNumber};
+use nodewise_profile::{BASE_PAGE_SHIFT, PageNumber};
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 use std::os::unix::fs::MetadataExt;
@@ -137,39 +137,31 @@ impl SharedPages {
         let known = self.numbers.get(&page).copied();
         let absent = known.is_some_and(|number| self.absent.remove(&number));
         if let Some(number) = known.filter(|number| number.process() == process || !absent)
-            && let Some((address, mapping)) = self.still_mapped(number, page, now)
+            && let Some(mapping) = self.still_mapped(number, page, now)
         {
-            return Some(owned(number, address, &mapping, shift, false));
+            return Some(owned(number, &mapping, shift, false));
         }
         if self.numbers.len() >= self.most {
             self.numbers.clear();
             self.absent.clear();
         }
-        let number = PageNumber::of_address(process, address >> BASE_PAGE_SHIFT << BASE_PAGE_SHIFT);
+        let number = PageNumber::of_address(process, address);
         self.numbers.insert(page, number);
-        Some(owned(number, address, &own, shift, true))
+        Some(owned(number, &own, shift, true))
     }
 
-    /// Where the owner has a page, if it still has it there.
-    fn still_mapped(
-        &mut self,
-        number: PageNumber,
-        page: SharedPage,
-        now: Duration,
-    ) -> Option<(u64, Mapping)> {
+    /// The mapping in which the owner has a page, if it still has it there.
+    fn still_mapped(&mut self, number: PageNumber, page: SharedPage, now: Duration) -> Option<Mapping> {
         let address = number.virtual_number() << BASE_PAGE_SHIFT;
         let mappings = self.mappings.get_mut(&number.process())?;
         let mapping = mappings.of(&self.host, now, address)?;
         let same = mapping.page(address, BASE_PAGE_SHIFT + self.page_shift) == Some(page);
-        same.then(|| (address, mapping.clone()))
+        same.then(|| mapping.clone())
     }
 
     /// Records that the owner of a page does not have it in memory. `address`: in the page, as [`SharedPages::owner`] returned it.
-    pub fn is_absent(&mut self, process: u16, address: u64) {
-        self.absent.insert(PageNumber::of_address(
-            process,
-            address >> BASE_PAGE_SHIFT << BASE_PAGE_SHIFT,
-        ));
+    pub fn set_absent(&mut self, process: u16, address: u64) {
+        self.absent.insert(PageNumber::of_address(process, address));
     }
 
     /// Forgets a process that has ended: others become owners of its pages.
@@ -180,11 +172,12 @@ impl SharedPages {
     }
 }
 
-fn owned(number: PageNumber, address: u64, mapping: &Mapping, shift: u32, new: bool) -> Owned {
+fn owned(number: PageNumber, mapping: &Mapping, shift: u32, new: bool) -> Owned {
+    let address = number.virtual_number() << BASE_PAGE_SHIFT;
     let start = address >> shift << shift;
     Owned {
         process: number.process(),
-        address: address / BASE_PAGE_SIZE * BASE_PAGE_SIZE,
+        address,
         extent: start.max(mapping.start)..(start + (1 << shift)).min(mapping.end),
         new,
     }
@@ -275,14 +268,14 @@ mod tests {
         // It has the page mapped, and not in memory.
         host("unmapped", &[(10, FIRST)]);
         assert_eq!(at(&mut shared, 1, 20, 0x19000), Some((2, 0x51000)));
-        shared.is_absent(2, 0x51000);
+        shared.set_absent(2, 0x51000);
         assert_eq!(
             at(&mut shared, 2, 20, 0x51000),
             Some((2, 0x51000)),
             "it accesses it again"
         );
         assert_eq!(at(&mut shared, 1, 20, 0x19000), Some((2, 0x51000)));
-        shared.is_absent(2, 0x51000);
+        shared.set_absent(2, 0x51000);
         assert_eq!(at(&mut shared, 1, 20, 0x19000), Some((1, 0x19000)));
         assert_eq!(at(&mut shared, 2, 20, 0x51000), Some((1, 0x19000)));
     }

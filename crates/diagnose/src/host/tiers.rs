@@ -10,8 +10,8 @@ pub fn finding(host: &Host) -> Option<Finding> {
     let order = rest.iter().fold(format!("nodes {fastest}"), |all, tier| {
         format!("{all}, then {tier}")
     });
-    let file = host.sys().join("kernel/mm/numa/demotion_enabled");
-    let demotes = std::fs::read_to_string(file).is_ok_and(|text| matches!(text.trim(), "true" | "1"));
+    let demotes = host.line("sys/kernel/mm/numa/demotion_enabled");
+    let demotes = demotes.is_some_and(|text| matches!(text.as_str(), "true" | "1"));
     let promotes = host.numa_balancing().is_some_and(|mode| mode & 2 != 0);
     let does = match (demotes, promotes) {
         (true, true) => {
@@ -32,19 +32,14 @@ pub fn finding(host: &Host) -> Option<Finding> {
 
 /// The nodes of each tier, the fastest first.
 fn tiers(host: &Host) -> Vec<String> {
-    let folder = host.sys().join("devices/virtual/memory_tiering");
-    let tier = |entry: std::fs::DirEntry| {
-        let number = entry
-            .file_name()
-            .to_str()?
-            .strip_prefix("memory_tier")?
-            .parse::<u32>()
-            .ok()?;
-        let nodes = std::fs::read_to_string(entry.path().join("nodelist")).ok()?;
-        Some((number, nodes.trim().to_owned()))
+    let folder = "sys/devices/virtual/memory_tiering";
+    let tier = |name: String| {
+        let number: u32 = name.strip_prefix("memory_tier")?.parse().ok()?;
+        Some((number, host.line(&format!("{folder}/{name}/nodelist"))?))
     };
-    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
-    let mut tiers: Vec<(u32, String)> = entries.filter_map(tier).filter(|t| !t.1.is_empty()).collect();
+    let names = host.names(folder).unwrap_or_default();
+    let mut tiers: Vec<(u32, String)> = names.into_iter().filter_map(tier).collect();
+    tiers.retain(|(_, nodes)| !nodes.is_empty());
     tiers.sort_unstable();
     tiers.into_iter().map(|(_, nodes)| nodes).collect()
 }

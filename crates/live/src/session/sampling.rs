@@ -101,7 +101,7 @@ impl Session {
             let page = page_of(touch.address);
             let is_absent = touch.shared.is_some() && !homes.contains_key(&page);
             match (&mut self.mover, &mut self.shared) {
-                (_, Some(shared)) if is_absent => shared.is_absent(process, touch.address),
+                (_, Some(shared)) if is_absent => shared.set_absent(process, touch.address),
                 (Mover::Linux(linux), Some(_)) => linux.set_shared(page, touch.shared.clone()),
                 _ => {}
             }
