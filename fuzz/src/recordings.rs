@@ -21,9 +21,9 @@ const FILES: [&str; 7] = [
 ];
 
 /// Where parts of a thread's file lie, in bytes, and how large they are in an input; what is between is left out there:
-/// the header with its first segments of counters, its first ones of touches, the window's first slots. The counters
-/// come behind.
-const THREAD: [(usize, usize); 3] = [(0, 72), (440, 32), (4096, 64)];
+/// the header with its first segments of counters, its first ones of touches, the first site of small allocations, the
+/// window's first slots. The counters come behind.
+const THREAD: [(usize, usize); 4] = [(0, 72), (440, 32), (840, 24), (4096, 64)];
 const COUNTERS: usize = 4096 + 1024 * 32;
 /// Of the pool's file, its first entries; the repetitions come behind.
 const POOL: [(usize, usize); 1] = [(0, 48)];

@@ -29,6 +29,8 @@ use nodewise_linux::affinity;
 use nodewise_linux::pages::Scope;
 use nodewise_machine::CpuId;
 use queue::Queue;
+use run::BASE;
+use std::borrow::Borrow;
 use std::collections::BTreeSet;
 
 /// Pages of 4 KiB that a call moves by default; measurements are in `docs/migrate.md`.
@@ -112,9 +114,10 @@ impl Mover {
 
     /// Number of threads that work on these pairs: at most one for each chunk.
     #[must_use]
-    pub fn workers(&self, pairs: &[Pair]) -> usize {
-        let chunks: u64 = pairs.iter().map(|p| p.pages().div_ceil(self.chunk as u64)).sum();
-        let cpus: usize = pairs.iter().map(|p| self.cpus(&[p.to, p.from]).len()).sum();
+    pub fn workers<P: Borrow<Pair>>(&self, pairs: &[P]) -> usize {
+        let all = || pairs.iter().map(Borrow::borrow);
+        let chunks: u64 = all().map(|p| p.pages().div_ceil(self.chunk as u64)).sum();
+        let cpus: usize = all().map(|p| self.cpus(&[p.to, p.from]).len()).sum();
         let wanted = match self.workers {
             0 => (pairs.len() * WORKERS_PER_PAIR).min(cpus.max(pairs.len())),
             workers => workers,
@@ -165,7 +168,9 @@ impl Mover {
 
     fn work(&self, kernel: &dyn Kernel, plan: &Plan, progress: &(dyn Fn(u64) + Sync)) -> Moved {
         let ledger = Ledger::new(plan, progress);
-        let refused = self.round(kernel, &plan.pairs, &ledger);
+        let (first, then) = in_order(kernel, &plan.pairs);
+        let mut refused = self.round(kernel, &first, &ledger);
+        refused.extend(self.round(kernel, &then, &ledger));
         // Nodes that pages have left may have room now; pages refused by other nodes are refused for good.
         let (again, full): (Vec<_>, Vec<_>) = refused.into_iter().partition(|p| ledger.has_left(p.to));
         ledger.refused(&full);
@@ -175,7 +180,7 @@ impl Mover {
     }
 
     /// Tries to move each page of the pairs once; returns the pages for which there was no room.
-    fn round(&self, kernel: &dyn Kernel, pairs: &[Pair], ledger: &Ledger<'_>) -> Vec<Pair> {
+    fn round<P: Borrow<Pair>>(&self, kernel: &dyn Kernel, pairs: &[P], ledger: &Ledger<'_>) -> Vec<Pair> {
         let queue = Queue::of(pairs, self.chunk);
         std::thread::scope(|scope| {
             for id in 0..self.workers(pairs) {
@@ -204,4 +209,15 @@ impl Mover {
             ledger.add(id, begin_ns, pair, outcome);
         }
     }
+}
+
+/// Splits pairs into those that move at once and those that wait for them: pages come to a node that is too full for all of them
+/// only once others have left it. Both at once would have the kernel reclaim memory for what comes, and report failed allocations.
+fn in_order<'a>(kernel: &dyn Kernel, pairs: &'a [Pair]) -> (Vec<&'a Pair>, Vec<&'a Pair>) {
+    let coming = |node| -> u64 { pairs.iter().filter(|p| p.to == node).map(Pair::pages).sum() };
+    let leaves = |node| pairs.iter().any(|p| p.from == node);
+    let waits = |node| leaves(node) && kernel.spare(node).is_some_and(|free| free >> BASE < coming(node));
+    let nodes: BTreeSet<u32> = pairs.iter().map(|p| p.to).collect();
+    let full: BTreeSet<u32> = nodes.into_iter().filter(|node| waits(*node)).collect();
+    pairs.iter().partition(|p| !full.contains(&p.to))
 }

@@ -15,6 +15,8 @@ pub trait Kernel: Sync {
     fn move_to(&self, addresses: &[u64], node: u32) -> (Vec<PageStatus>, Option<CallError>);
     /// Free bytes of a node, including what its file cache can give up; `None` if unknown.
     fn room(&self, node: u32) -> Option<u64>;
+    /// Free bytes of a node that can be taken without any being reclaimed; `None` if unknown.
+    fn spare(&self, node: u32) -> Option<u64>;
 }
 
 /// The running kernel, for one process.
@@ -64,6 +66,10 @@ impl Kernel for Linux {
         let memory = self.host.free_memory(node)?;
         let with_files = memory.free + memory.inactive_files + memory.active_files;
         Some(with_files.saturating_sub(memory.kept))
+    }
+
+    fn spare(&self, node: u32) -> Option<u64> {
+        Some(self.host.free_memory(node)?.spare())
     }
 }
 

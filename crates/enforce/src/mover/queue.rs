@@ -4,6 +4,7 @@ use super::chunk::Chunk;
 use super::ledger::Ledger;
 use super::plan::Pair;
 use super::run::{BASE, Run};
+use std::borrow::Borrow;
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -23,15 +24,16 @@ struct State {
 
 impl Queue {
     /// Splits the pages into chunks of about `chunk` pages each.
-    pub fn of(pairs: &[Pair], chunk: usize) -> Self {
+    pub fn of<P: Borrow<Pair>>(pairs: &[P], chunk: usize) -> Self {
+        let all = || pairs.iter().map(Borrow::borrow);
         let empty = |p: &Pair| Pair {
             runs: Vec::new(),
             ..*p
         };
         Self {
-            pairs: pairs.iter().map(empty).collect(),
+            pairs: all().map(empty).collect(),
             state: Mutex::new(State {
-                waiting: pairs.iter().map(|p| cut(&p.runs, chunk as u64)).collect(),
+                waiting: all().map(|p| cut(&p.runs, chunk as u64)).collect(),
                 refused: vec![Vec::new(); pairs.len()],
             }),
         }

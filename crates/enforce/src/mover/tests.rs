@@ -26,8 +26,10 @@ enum Kind {
 
 struct Model {
     pages: Mutex<BTreeMap<u64, (u32, Kind)>>,
-    /// Pages that node 1 still takes.
-    room: Mutex<u64>,
+    /// Pages that nodes still take; others take any number.
+    room: Mutex<BTreeMap<u32, u64>>,
+    /// How often a node was asked for more.
+    refusals: Mutex<u64>,
     /// Calls until the process ends.
     life: Mutex<u64>,
 }
@@ -46,7 +48,8 @@ impl Model {
         }
         Self {
             pages: Mutex::new(pages),
-            room: Mutex::new(room),
+            room: Mutex::new(BTreeMap::from([(1, room)])),
+            refusals: Mutex::new(0),
             life: Mutex::new(life),
         }
     }
@@ -83,6 +86,22 @@ impl Model {
         Ok(())
     }
 
+    /// Takes room for pages on a node, and gives back what they had.
+    fn take(&self, from: u32, to: u32, pages: u64) -> Result<(), CallError> {
+        let mut room = self.room.lock().unwrap();
+        if let Some(left) = room.get_mut(&to) {
+            let Some(less) = left.checked_sub(pages) else {
+                *self.refusals.lock().unwrap() += 1;
+                return Err(CallError::NoRoom);
+            };
+            *left = less;
+        }
+        if let Some(left) = room.get_mut(&from) {
+            *left += pages;
+        }
+        Ok(())
+    }
+
     /// Migrates a run; how many failed, or that there is no room.
     fn migrate(&self, queued: &mut Vec<u64>, node: u32) -> Result<usize, CallError> {
         let mut failed = 0;
@@ -94,8 +113,7 @@ impl Model {
                 continue;
             }
             let size = if kind == Kind::Huge { HUGE_PAGES } else { 1 };
-            let mut room = self.room.lock().unwrap();
-            *room = room.checked_sub(size).ok_or(CallError::NoRoom)?;
+            self.take(pages[&address].0, node, size)?;
             let head = if kind == Kind::Huge {
                 address / (HUGE_PAGES << BASE) * (HUGE_PAGES << BASE)
             } else {
@@ -164,8 +182,13 @@ impl Kernel for Model {
         (statuses, None)
     }
 
-    fn room(&self, _: u32) -> Option<u64> {
-        Some(*self.room.lock().unwrap() << BASE)
+    fn room(&self, node: u32) -> Option<u64> {
+        let room = self.room.lock().unwrap();
+        Some(room.get(&node).map_or(u64::MAX, |pages| pages.saturating_mul(1 << BASE)))
+    }
+
+    fn spare(&self, node: u32) -> Option<u64> {
+        self.room(node)
     }
 }
 
@@ -266,6 +289,34 @@ fn what_moved_before_a_refusal_is_not_forgotten() {
     let moved = mover.work(&model, &plan, &|_| ());
     assert_eq!(moved.refusal, Some(CallError::NotAllowed));
     assert_eq!((moved.pages, model.count(1)), (60, 60));
+}
+
+#[test]
+fn pages_change_places_with_those_of_a_full_node_and_it_is_never_asked_for_more() {
+    let model = Model::of(&[Kind::Plain; 1000], 40, u64::MAX);
+    let mut plan = model.plan();
+    let run = plan.pairs[0].runs[0];
+    let pair = |from, to, first: u64| Pair {
+        from,
+        to,
+        runs: vec![Run {
+            address: run.address + (first << BASE),
+            count: 500,
+            ..run
+        }],
+    };
+    plan.pairs = vec![pair(0, 1, 0), pair(1, 0, 500)];
+    for (_, page) in model.pages.lock().unwrap().iter_mut().skip(500) {
+        page.0 = 1;
+    }
+    let mover = Mover {
+        scope: Scope::Exclusive,
+        nodes: Vec::new(),
+        workers: 1,
+        chunk: 64,
+    };
+    let moved = mover.work(&model, &plan, &|_| ());
+    assert_eq!((moved.pages, *model.refusals.lock().unwrap()), (1000, 0));
 }
 
 #[test]
