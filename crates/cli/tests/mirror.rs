@@ -1,4 +1,5 @@
-//! `mirror`: copies of what is only read, compared by `simulate` and `report`, refused where placements are asked for.
+//! `mirror` and `instances`: copies of what is only read, or of the whole program, compared by `simulate` and `report`, refused where
+//! placements are asked for.
 
 mod ran;
 mod synthetic;
@@ -95,8 +96,8 @@ fn a_report_shows_copies_that_gain_more_than_every_placement() {
     let profile = synthetic::profile("report-mirror");
     let on = ["--machine", "xeon-x7550", "--affinity", "scatter"];
     let report = json("report", &profile, &on);
-    let [copies] = &report["copies"].as_array().unwrap()[..] else {
-        panic!("copies of one policy: {}", report["copies"]);
+    let [copies, instances] = &report["copies"].as_array().unwrap()[..] else {
+        panic!("copies, and what they compete with: {}", report["copies"]);
     };
     let typical = |key: &str| copies["copies"][key][1].as_f64().unwrap();
     let (gain, best) = (typical("speedup_once_filled"), typical("best_placement_speedup"));
@@ -110,6 +111,18 @@ fn a_report_shows_copies_that_gain_more_than_every_placement() {
         ),
         "{sentence}"
     );
+    // An instance a node makes the accesses to the other arrays local, too, and takes their memory on each node.
+    assert_eq!(
+        (&instances["policy"], &instances["local_fraction"]),
+        (&"instances".into(), &1.0.into())
+    );
+    let of = |copies: &Value, key: &str| copies["copies"][key].as_u64().unwrap();
+    assert!(of(instances, "bytes_a_node") > of(copies, "bytes_a_node"));
+    assert_eq!(of(instances, "bytes"), 4 * of(instances, "bytes_a_node"));
+    let together = instances["copies"]["speedup_once_filled"][1].as_f64().unwrap();
+    assert!(together >= gain, "{together} and {gain}");
+    let sentence = instances["copies"]["sentence"].as_str().unwrap();
+    assert!(sentence.contains("a piece takes") && sentence.contains("numactl -N NODE -m NODE"), "{sentence}");
     // On one node there is nothing to gain, and what was sampled is not known to be only read.
     let alone = json("report", &profile, &["--machine", "this"]);
     assert_eq!(alone["copies"], serde_json::json!([]));
@@ -121,7 +134,7 @@ fn a_report_shows_copies_that_gain_more_than_every_placement() {
         &["--machine", "xeon-x7550", "--policy", "mirror"],
     );
     assert!(
-        said.contains("samples, which cannot tell that nothing writes"),
+        said.contains("samples, which tell neither what nothing writes"),
         "{said}"
     );
 }

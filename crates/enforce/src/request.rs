@@ -2,7 +2,7 @@
 
 use crate::EnforceError;
 use nodewise_files::pieces;
-use nodewise_placement::{Placement, is_mirror, not_a_placement};
+use nodewise_placement::{Placement, makes_copies, not_a_placement};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -41,7 +41,7 @@ impl Request {
                 "unknown policy `{policy}`{hint}; known: map:FILE, first-touch, interleave, round-robin, node:N, weighted, weighted:W,W,…"
             ))
         };
-        if is_mirror(policy) {
+        if makes_copies(policy) {
             return Err(EnforceError::new(not_a_placement(policy)));
         }
         if Path::new(policy).extension().is_some_and(|e| e == "so") {

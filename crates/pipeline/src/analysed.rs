@@ -7,7 +7,7 @@ use anyhow::bail;
 use nodewise_advise::{MIN_GAIN, ReportOptions, advise};
 use nodewise_analysis::{Affinity, HomeCounts, LastWrites, NodeCounts, Usage};
 use nodewise_page::{Film, Placement, Placements, View};
-use nodewise_placement::{Context, Copies, Mapping, page_policy, thread_policy};
+use nodewise_placement::{Context, Copies, INSTANCES, MIRROR, Mapping, page_policy, thread_policy};
 use nodewise_profile::ObjectId;
 use nodewise_report::{Findings, Report};
 use nodewise_simulation::{Moving, Parameters, Prediction, Simulation};
@@ -116,9 +116,10 @@ impl Analysed {
         let mappings = with_baseline(&selected, mappings);
         let mut found = LaterPasses::of(&selected, &mappings, moving, copies, sums, filmed, &parameters)?;
         if list.copies.is_empty() {
-            found
-                .copies
-                .retain(|copies| gains_more(copies, &found.simulation));
+            let mirrored = found.copies.first();
+            if !mirrored.is_some_and(|mirror| gains_more(mirror, &found.simulation)) {
+                found.copies.clear();
+            }
         }
         let context = selected.context();
         // The options of the next command that the report suggests.
@@ -276,7 +277,8 @@ fn mover(
     })
 }
 
-/// The policies of a list that copy objects; without any, `mirror` if accesses were counted and it has something to copy.
+/// The policies of a list that give pages several nodes. Without any, `mirror`, if accesses were counted and it has something to copy,
+/// and beside it `instances`, if they fit: what a user can do without changing the program.
 fn copies(selected: &Selected, list: &Split, writes: &LastWrites) -> anyhow::Result<Vec<Copies>> {
     if !list.copies.is_empty() {
         return selected.copies(&list.copies, writes);
@@ -284,10 +286,14 @@ fn copies(selected: &Selected, list: &Split, writes: &LastWrites) -> anyhow::Res
     let counted = !selected.profile().meta.observer.is_sampled();
     let several = selected.machine.cpu_nodes().count() > 1;
     let found = match counted && several && selected.histogram.shift == 0 {
-        true => selected.copies(&["mirror".to_owned()], writes)?,
+        true => selected.copies(&[MIRROR.to_owned()], writes)?,
         false => Vec::new(),
     };
-    Ok(found.into_iter().filter(|c| !c.objects.is_empty()).collect())
+    let mut found: Vec<Copies> = found.into_iter().filter(|c| !c.objects.is_empty()).collect();
+    if !found.is_empty() {
+        found.extend(selected.copies(&[INSTANCES.to_owned()], writes).into_iter().flatten());
+    }
+    Ok(found)
 }
 
 /// Whether copies, once filled, are predicted to be so much faster than every placement that a change of the program is

@@ -25,7 +25,7 @@ use nodes::NodeChoices;
 use nodewise_analysis::{LastWrites, Visitor};
 use nodewise_machine::Machine;
 use nodewise_placement::policies::Filling;
-use nodewise_placement::{is_mirror, not_a_placement};
+use nodewise_placement::{makes_copies, not_a_placement};
 use nodewise_simulation::{
     Changing, Parameters, Range, Simulation, Traffic, simulate_moving, with_assumed_bandwidth,
     with_assumed_latency, with_latency_ratio,
@@ -71,7 +71,7 @@ impl Question {
     /// # Errors
     /// If the profile, the machine or a policy is unknown or cannot be used, or the prediction fails.
     pub fn compare(&self, machine: &str) -> anyhow::Result<Comparison> {
-        if is_mirror(&self.limits.start) {
+        if makes_copies(&self.limits.start) {
             bail!(
                 "--start {}: {}",
                 self.limits.start,

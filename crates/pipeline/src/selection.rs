@@ -9,7 +9,7 @@ use nodewise_linux::Host;
 use nodewise_linux::plugin::{Cell, Input, Plugin};
 use nodewise_machine::{Machine, NodeId};
 use nodewise_placement::{
-    Context, Copies, Mapping, Mirror, Outside, PagePolicy, page_policies, policies::Custom, thread_policy,
+    Context, Copies, Mapping, Outside, PagePolicy, page_policies, plan_copies, policies::Custom, thread_policy,
 };
 use nodewise_profile::{Meta, Observer, Profile};
 use nodewise_simulation::{Calibration, Parameters, Range, UNKNOWN_CORES};
@@ -245,17 +245,17 @@ impl Selected {
         })
     }
 
-    /// What policies that copy objects copy.
+    /// What policies that give pages several nodes copy.
     ///
     /// # Errors
     /// If one of them is none, copies do not suit an object that it names, or accesses are samples.
     pub(crate) fn copies(&self, list: &[String], writes: &LastWrites) -> anyhow::Result<Vec<Copies>> {
         if let Some(policy) = list.first().filter(|_| self.profile().meta.observer.is_sampled()) {
             bail!(
-                "{policy}: this profile has samples, which cannot tell that nothing writes an object; record it exactly"
+                "{policy}: this profile has samples, which tell neither what nothing writes nor what it costs; record it exactly"
             );
         }
-        let plan = |text: &String| Ok(Mirror::parse(text, &self.machine)?.plan(&self.context(), writes)?);
+        let plan = |text: &String| Ok(plan_copies(text, &self.context(), writes)?);
         list.iter().map(plan).collect()
     }
 

@@ -14,6 +14,7 @@ pub mod asym;
 mod deal;
 mod distribution;
 pub mod formulas;
+mod instances;
 mod listed_nodes;
 mod mapping;
 pub mod migration;
@@ -31,7 +32,8 @@ pub use deal::{Deal, lowest_terms};
 pub use distribution::{ObjectPage, cumulative};
 pub use mapping::Mapping;
 pub use migration::{MIGRATION_POLICIES, MigrationPolicy, Move, Observed, Reason, Rows, migration_policy};
-pub use mirror::{Copies, MIRROR_USAGE, Mirror, Mirrored, copies_fit, is_mirror, not_a_placement};
+pub use instances::INSTANCES;
+pub use mirror::{Copies, MIRROR, MIRROR_USAGE, Mirror, Mirrored, copies_fit, makes_copies, not_a_placement, plan_copies};
 pub use policies::{Outside, page_policies, page_policy};
 pub use policy::{Context, PagePolicy, PolicyError};
 pub use rules::{

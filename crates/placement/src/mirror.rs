@@ -3,6 +3,7 @@
 //! A page policy gives each page one node; here readers of one page find it on several. A program makes the copies itself
 //! (`nw_replicate` of libnodewise), once the object is filled, and each thread reads the nearest.
 
+use crate::instances::{INSTANCES, instances};
 use crate::listed_nodes::listed_nodes;
 use crate::{Context, Named, PolicyError};
 use glob::Pattern;
@@ -13,7 +14,7 @@ use nodewise_profile::{BASE_PAGE_SIZE, Object, ObjectId, ObjectKind, SliceId};
 use std::collections::BTreeMap;
 
 /// The word before the colon.
-const MIRROR: &str = "mirror";
+pub const MIRROR: &str = "mirror";
 /// How it is written.
 pub const MIRROR_USAGE: &str = "mirror[:OBJECTS][@NODES]";
 
@@ -64,36 +65,55 @@ pub struct Copies {
     pub nearest: Vec<NodeId>,
     /// In the order of the profile's objects.
     pub objects: Vec<Mirrored>,
+    /// If each node has an instance of the program instead: bytes of one, in whole pages.
+    pub instance_bytes: Option<u64>,
 }
 
 impl Copies {
-    /// Bytes of all copies; the objects themselves stay.
+    /// Bytes of all copies, beside the objects themselves; of all instances.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.bytes_a_node() * self.holders.len() as u64
     }
 
-    /// Bytes of the copies on one node.
+    /// Bytes of the copies, or of the instance, on one node.
     #[must_use]
     pub fn bytes_a_node(&self) -> u64 {
-        self.objects.iter().map(|o| o.bytes).sum()
+        let copied = || self.objects.iter().map(|o| o.bytes).sum();
+        self.instance_bytes.unwrap_or_else(copied)
     }
 }
 
-/// Whether a policy is a [`Mirror`].
+/// Whether a policy gives pages several nodes: a [`Mirror`], or `instances`.
 #[must_use]
-pub fn is_mirror(text: &str) -> bool {
+pub fn makes_copies(text: &str) -> bool {
+    text == INSTANCES || is_mirror(text)
+}
+
+fn is_mirror(text: &str) -> bool {
     let rest = text.strip_prefix(MIRROR);
     rest.is_some_and(|r| r.is_empty() || r.starts_with([':', '@']))
+}
+
+/// What a policy that [makes copies](makes_copies) copies.
+///
+/// # Errors
+/// One line, if it is none, or copies do not suit what it names.
+pub fn plan_copies(text: &str, context: &Context<'_>, writes: &LastWrites) -> Result<Copies, PolicyError> {
+    match text {
+        INSTANCES => instances(context),
+        _ => Mirror::parse(text, context.machine)?.plan(context, writes),
+    }
 }
 
 /// Why a policy that makes copies is refused where placements are asked for.
 #[must_use]
 pub fn not_a_placement(policy: &str) -> String {
-    format!(
-        "`{policy}` makes copies, which only the program itself can read (nw_replicate of libnodewise); `nodewise simulate` \
-         and `nodewise report` predict what they gain"
-    )
+    let why = match policy {
+        INSTANCES => "starts the program once a node, which is yours to do (`numactl -N NODE -m NODE`)",
+        _ => "makes copies, which only the program itself can read (nw_replicate of libnodewise)",
+    };
+    format!("`{policy}` {why}; `nodewise simulate` and `nodewise report` predict what that gains")
 }
 
 /// Whether copies of this size may be suggested: they take at most a quarter of the smallest node that has CPUs.
@@ -167,6 +187,7 @@ impl Mirror {
             nearest: nearest(&self.holders, context.machine),
             holders: self.holders.clone(),
             objects,
+            instance_bytes: None,
         })
     }
 
@@ -268,7 +289,8 @@ impl Mirror {
     }
 }
 
-fn nearest(holders: &[NodeId], machine: &Machine) -> Vec<NodeId> {
+/// By node: the holder that its CPUs read with the least latency, itself if it is one.
+pub(crate) fn nearest(holders: &[NodeId], machine: &Machine) -> Vec<NodeId> {
     let of = |reader: NodeId| {
         if holders.contains(&reader) {
             return reader;

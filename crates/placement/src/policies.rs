@@ -37,7 +37,8 @@ pub use tiered::{Filling, Order, Tiered};
 pub(crate) use weighted::round as weighted_round;
 pub use weighted::{Weighted, weights};
 
-use crate::mirror::{MIRROR_USAGE, is_mirror, not_a_placement};
+use crate::instances::INSTANCES;
+use crate::mirror::{MIRROR_USAGE, makes_copies, not_a_placement};
 use crate::{PagePolicy, PolicyError};
 use nodewise_machine::Machine;
 
@@ -223,14 +224,14 @@ pub fn page_policy(
     if text.contains('/') && !text.starts_with("map:") {
         return outside.plugin(text).map_err(PolicyError);
     }
-    if is_mirror(text) {
+    if makes_copies(text) {
         return Err(PolicyError(not_a_placement(text)));
     }
     let (name, parameter) = text.split_once(':').map_or((text, None), |(n, p)| (n, Some(p)));
     let known = nodewise_input::resolve(name, POLICIES.iter().map(|k| k.name)).map_err(|hint| {
         let known: Vec<_> = POLICIES.iter().map(|k| k.usage).collect();
         PolicyError(format!(
-            "unknown policy `{text}`{hint}; known: {}, {MIRROR_USAGE} (simulate, report), ./LIBRARY.so",
+            "unknown policy `{text}`{hint}; known: {}, {MIRROR_USAGE} and {INSTANCES} (simulate, report), ./LIBRARY.so",
             known.join(", ")
         ))
     })?;

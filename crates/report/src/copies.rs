@@ -1,4 +1,4 @@
-//! Policies that copy objects: what is copied, what the copies cost, and what they gain over placements.
+//! Policies that give pages several nodes: what is copied, what the copies or instances cost, and what they gain over placements.
 
 use nodewise_analysis::figures::{and_more, bytes, ratio, seconds};
 use nodewise_machine::format_list;
@@ -6,18 +6,21 @@ use nodewise_placement::Mirrored;
 use nodewise_simulation::{Prediction, Range};
 use serde::Serialize;
 
-/// Copies that a policy makes.
+/// Copies that a policy makes, or instances of the program.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Copied {
     /// The nodes that get copies.
     pub nodes: Vec<u32>,
-    /// Bytes of all copies, if all objects live at a time; the objects themselves stay.
+    /// Whether each node has an instance of the program, and not one program copies.
+    pub instances: bool,
+    /// Bytes of all copies, if all objects live at a time; the objects themselves stay. Of all instances.
     pub bytes: u64,
-    /// Bytes of the copies on one node.
+    /// Bytes of the copies, or of the instance, on one node.
     pub bytes_a_node: u64,
     /// Time of copying, which is part of the predicted time.
     pub seconds: f64,
-    /// Speed-up over the baseline in the slices after the last copy: smallest, typical and largest value.
+    /// Speed-up over the baseline in the slices after the last copy: smallest, typical and largest value. Of instances, what they
+    /// do in all in the same time.
     pub speedup_once_filled: [f64; 3],
     /// The placement that is fastest in the same slices.
     pub best_placement: String,
@@ -65,6 +68,7 @@ impl Copied {
         let copies = &made.copies;
         let mut copied = Self {
             nodes: copies.holders.iter().map(|n| n.0).collect(),
+            instances: copies.instance_bytes.is_some(),
             bytes: copies.bytes(),
             bytes_a_node: copies.bytes_a_node(),
             seconds: made.seconds,
@@ -75,7 +79,10 @@ impl Copied {
             objects: copies.objects.iter().map(object).collect(),
             sentence: String::new(),
         };
-        copied.sentence = copied.sentence(&copies.policy);
+        copied.sentence = match copied.instances {
+            true => copied.of_instances(&copies.policy),
+            false => copied.sentence(&copies.policy),
+        };
         Some(copied)
     }
 
@@ -102,18 +109,37 @@ impl Copied {
         )
     }
 
+    fn of_instances(&self, policy: &str) -> String {
+        let nodes = self.nodes.len() as f64;
+        format!(
+            "{policy}: an instance of the program on each of the nodes {}, its threads divided among them, {} on each: together {} as \
+             fast, and {}, the best placement of one program, {}.{} That holds if the work is independent pieces, such as requests, which \
+             no recording shows; a piece takes {} as long as now. To start them: `numactl -N NODE -m NODE`, once a node.",
+            format_list(&self.nodes),
+            bytes(self.bytes_a_node),
+            range_in_words(self.speedup_once_filled),
+            self.best_placement,
+            range_in_words(self.best_placement_speedup),
+            self.remark_on_ranges(),
+            ratio(nodes / self.speedup_once_filled[1]),
+        )
+    }
+
+    fn remark_on_ranges(&self) -> &'static str {
+        match self.speedup_once_filled[0] <= self.best_placement_speedup[2] {
+            true => " The ranges overlap: measure both.",
+            false => "",
+        }
+    }
+
     fn gain(&self) -> String {
-        let in_words = |[least, typical, most]: [f64; 3]| {
-            format!("{} ({}–{})", ratio(typical), ratio(least), ratio(most))
-        };
         let even = |even: Option<f64>| even.map_or_else(|| "never".to_owned(), seconds);
         let [soonest, typical, latest] = self.break_even_seconds;
-        let overlap = self.speedup_once_filled[0] <= self.best_placement_speedup[2];
         format!(
             "From then on {}, and {}, the best placement without copies, {}: {}.{}",
-            in_words(self.speedup_once_filled),
+            range_in_words(self.speedup_once_filled),
             self.best_placement,
-            in_words(self.best_placement_speedup),
+            range_in_words(self.best_placement_speedup),
             match typical {
                 None => "copies do not win back their time".to_owned(),
                 Some(typical) => format!(
@@ -123,12 +149,13 @@ impl Copied {
                     even(latest)
                 ),
             },
-            match overlap && typical.is_some() {
-                true => " The ranges overlap: measure both.",
-                false => "",
-            }
+            typical.map_or("", |_| self.remark_on_ranges()),
         )
     }
+}
+
+fn range_in_words([least, typical, most]: [f64; 3]) -> String {
+    format!("{} ({}–{})", ratio(typical), ratio(least), ratio(most))
 }
 
 fn described(object: &CopiedObject) -> String {

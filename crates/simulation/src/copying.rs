@@ -1,5 +1,6 @@
 //! Policies that copy what is only read: until an object is copied its pages are where a mapping has them, then each CPU
-//! reads the nearest copy.
+//! reads the nearest copy. With an instance of the program on each node, all pages are so from the beginning: together the instances
+//! do the recorded work in this time, and the traffic of each stays on its node.
 
 use crate::moving::MoveCost;
 use crate::resources::Resources;
@@ -39,6 +40,8 @@ struct Pages {
 pub(crate) struct CopyingPolicy {
     pub copies: Copies,
     objects: Vec<Pages>,
+    /// Pages of an instance on each node; 0 if there is one program.
+    instance: u32,
     /// Pages on each node, copies included.
     pub pages_at: Vec<u64>,
     pub paid: MoveCost,
@@ -62,10 +65,11 @@ impl CopyingPolicy {
         });
         let nodes = context.machine.node_count();
         let mut pages_at = vec![0; nodes];
-        for node in &start.nodes {
+        for node in start.nodes.iter().filter(|_| copies.instance_bytes.is_none()) {
             pages_at[node.index()] += 1;
         }
         Self {
+            instance: copies.instance_bytes.map_or(0, |_| start.nodes.len() as u32),
             objects: objects.collect(),
             copies,
             pages_at,
@@ -88,6 +92,12 @@ impl CopyingPolicy {
     ) -> Vec<u32> {
         let mut now = MoveCost::new(resources.nodes, seconds_per_gb);
         let mut all = Vec::new();
+        if after.is_none() {
+            all.extend(0..self.instance);
+            for holder in &self.copies.holders {
+                self.pages_at[holder.index()] += u64::from(self.instance);
+            }
+        }
         for Pages { of, pages } in self.objects.iter().filter(|p| p.of.after == after) {
             // Pages that are never accessed are copied, too, from where the others are.
             let bytes = of.bytes as f64 / pages.len().max(1) as f64;

@@ -80,6 +80,7 @@ fn copies(holders: &[u32], nearest: [u32; 4], after: Option<u32>) -> Changing {
                 after: after.map(SliceId),
                 stored: after.is_some(),
             }],
+            instance_bytes: None,
         }],
         last_copy: None,
     }
@@ -159,4 +160,21 @@ fn what_is_copied_later_is_read_remotely_until_then() {
     let never = (writes + 3.0 * slice * 3.0 / 36.0) / (writes + 3.0 * slice);
     close(at(Some(9)), never);
     close(at(None), 1.0);
+}
+
+#[test]
+fn an_instance_on_each_node_has_all_of_its_pages_there_from_the_first_slice_on() {
+    let mut changing = copies(&[0, 1, 2, 3], [0, 1, 2, 3], None);
+    changing.copies[0].objects.clear();
+    changing.copies[0].instance_bytes = Some(PAGES * 4096);
+    let instances = last(&rows(&in_place), changing);
+    // The same work where each node's threads have pages of their own: the first slice's writer is on node 0, as its pages are.
+    let by_hand = last(
+        &rows(&|node, page| page + APART * u64::from(node + 1)),
+        Changing::default(),
+    );
+    close(instances.seconds.typical, by_hand.seconds.typical);
+    assert_eq!((instances.local_fraction, instances.page_balance), (1.0, 1.0));
+    assert_eq!(instances.copied.unwrap().seconds, 0.0);
+    assert_eq!(instances.speedup_later, instances.speedup);
 }

@@ -40,7 +40,7 @@ pub struct Arguments {
     restart: bool,
     /// Policies, comma-separated: `all`, names, `mixed:0.8..0.99` for a sweep; `balance:out-w` and the
     /// like move pages between slices (`balance:all`: each of them), `replay` moves what the profile says was moved;
-    /// `mirror[:OBJECTS][@NODES]` copies what is only read to each node
+    /// `mirror[:OBJECTS][@NODES]` copies what is only read to each node; `instances`: the program once a node
     #[arg(long, value_name = "P,…", default_value = "all")]
     policy: String,
     /// Run on this many CPUs (neighbouring threads of the recording share one); with several programs one number

@@ -1,10 +1,10 @@
 //! Policies under which the homes of pages change while the program runs: `balance:P`, `replay`, which repeats the recorded
-//! moves, and `mirror`, which copies what is only read.
+//! moves, and those that give pages several nodes: `mirror`, `instances`.
 
 use crate::Selected;
 use anyhow::bail;
 use nodewise_control::Settings;
-use nodewise_placement::is_mirror;
+use nodewise_placement::makes_copies;
 use nodewise_placement::migration::{BALANCE, MIGRATION_POLICIES, migration_policy};
 use nodewise_simulation::{Moving, Parameters, migration_seconds_per_gb};
 
@@ -27,19 +27,19 @@ pub struct Limits {
     pub minimum_samples: u32,
 }
 
-/// A list of policies, divided into page policies, policies that move pages, and policies that copy objects.
+/// A list of policies, divided into page policies, policies that move pages, and policies that give pages several nodes.
 #[derive(Default)]
 pub struct Split {
     /// Comma-separated page policies; empty if there are none.
     pub pages: String,
     /// `balance:P` and `replay`, as written, once each.
     pub moving: Vec<String>,
-    /// `mirror…`, as written, once each.
+    /// `mirror…` and `instances`, as written, once each.
     pub copies: Vec<String>,
 }
 
 impl Split {
-    /// Refuses policies that copy objects, where `what` is asked for.
+    /// Refuses policies that give pages several nodes, where `what` is asked for.
     pub fn without_copies(self, what: &str) -> anyhow::Result<Self> {
         match self.copies.first() {
             None => Ok(self),
@@ -55,7 +55,7 @@ pub fn split(list: &str) -> Split {
         .split(',')
         .map(str::trim)
         .partition(|p| *p == "replay" || p.starts_with(BALANCE));
-    let (copies, pages): (Vec<&str>, Vec<&str>) = others.into_iter().partition(|p| is_mirror(p));
+    let (copies, pages): (Vec<&str>, Vec<&str>) = others.into_iter().partition(|p| makes_copies(p));
     let mut split = Split {
         pages: pages.join(","),
         ..Split::default()

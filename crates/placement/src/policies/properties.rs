@@ -245,7 +245,7 @@ fn bad_names_are_refused_in_one_line() {
     assert_eq!(
         error("nearest"),
         "unknown policy `nearest`; known: first-touch, random[:SEED], interleave, round-robin, locality, balanced, \
-         mixed[:MIN_EXCLUSIVITY], frequency, weighted[:readers], cyclic, skew, prime[:P], bind-block, hot:NODES[@SIZE], hot-objects:NODES[@SIZE], fill:NODES[@SIZE], node:N, map:FILE, mirror[:OBJECTS][@NODES] (simulate, report), ./LIBRARY.so"
+         mixed[:MIN_EXCLUSIVITY], frequency, weighted[:readers], cyclic, skew, prime[:P], bind-block, hot:NODES[@SIZE], hot-objects:NODES[@SIZE], fill:NODES[@SIZE], node:N, map:FILE, mirror[:OBJECTS][@NODES] and instances (simulate, report), ./LIBRARY.so"
     );
     assert_eq!(
         error("node:4"),
