@@ -5,6 +5,7 @@ use crate::mapped::{Mapped, Mapper};
 use crate::residence::{OnNode, Residence};
 use crate::{Kind, users};
 use anyhow::bail;
+use nodewise_linux::dax;
 use nodewise_linux::Host;
 use nodewise_linux::numa_maps::Range;
 use nodewise_linux::page_cache::Backing;
@@ -103,7 +104,7 @@ pub(crate) fn title(kind: Kind, name: &str, inode: u64) -> String {
         Kind::Sysv => format!("System V segment {inode}"),
         Kind::Shared => "anonymous shared memory".to_owned(),
         Kind::Hugetlb => "anonymous huge pages (hugetlb)".to_owned(),
-        Kind::File | Kind::Shm | Kind::Memfd => kind.call(name),
+        Kind::File | Kind::Shm | Kind::Memfd | Kind::Dax => kind.call(name),
     }
 }
 
@@ -116,8 +117,27 @@ pub(crate) fn expected_local(residence: &Residence, cpu_share: &BTreeMap<u32, f6
 /// Looks at an object of the host through its file, and where that cannot be opened through those who map it.
 pub(crate) fn of_mapped(host: &Host, object: &Mapped, most: u64, mappings: &mut Mappings<'_>) -> Entry {
     match through_file(host, object, most) {
+        _ if object.kind == Kind::Dax => Entry::new(object, on_device(host, object), Source::Mapping),
         Ok(residence) => Entry::new(object, residence, Source::File),
         Err(_) => Entry::new(object, through_mappings(object, mappings), Source::Mapping),
+    }
+}
+
+/// All of a DAX device that is mapped is on its node, touched or not; the kernel counts none of its pages.
+fn on_device(host: &Host, object: &Mapped) -> Residence {
+    let size = object.mapped_bytes();
+    let on = OnNode {
+        bytes: size,
+        mapped: size,
+        cold: 0,
+    };
+    let node = dax::device_node(host, &object.name).flatten();
+    Residence {
+        size,
+        looked_at: 1.0,
+        unknown: node.map_or(size, |_| 0),
+        nodes: node.into_iter().map(|node| (node, on)).collect(),
+        ..Residence::default()
     }
 }
 
@@ -215,5 +235,28 @@ mod tests {
         assert_eq!(share(&[(1, 1.0)]), Some(0.25));
         assert_eq!(share(&[(0, 0.5), (1, 0.5)]), Some(0.5));
         assert_eq!(share(&[]), None);
+    }
+
+    #[test]
+    fn memory_of_a_dax_device_is_on_its_drivers_node() {
+        let root = std::env::temp_dir().join(format!("nodewise-mapped-dax-{}", std::process::id()));
+        let put = |path: &str, text: &str| {
+            let path = root.join(path);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        };
+        put("sys/bus/dax/devices/dax0.0/target_node", "2\n");
+        put(
+            "proc/4711/maps",
+            "7f0000000000-7f0000200000 rw-s 00000000 00:06 9 /dev/dax0.0\n7f0000400000-7f0000a00000 rw-s 00200000 00:06 9 /dev/dax0.0\n",
+        );
+        let host = Host::at(&root);
+        let found = crate::mapped::MappedObjects::of(&host, &[4711]);
+        let object = found.objects.values().next().unwrap();
+        let entry = of_mapped(&host, object, u64::MAX, &mut Mappings::of(&host));
+        std::fs::remove_dir_all(&root).unwrap();
+        assert_eq!((found.objects.len(), entry.kind, &*entry.name), (1, Kind::Dax, "/dev/dax0.0"));
+        let on: Vec<(u32, u64)> = entry.residence.nodes.iter().map(|(n, on)| (*n, on.mapped)).collect();
+        assert_eq!((on, entry.residence.unknown), (vec![(2, 6 << 20)], 0));
     }
 }

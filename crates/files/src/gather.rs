@@ -2,8 +2,7 @@
 
 use crate::mapped::Mapped;
 use anyhow::{Context, bail};
-use nodewise_linux::Host;
-use nodewise_linux::page_cache;
+use nodewise_linux::{Host, dax, page_cache};
 use std::collections::HashSet;
 use std::fs::{File, FileType};
 use std::io;
@@ -58,6 +57,8 @@ pub fn gather(paths: &[PathBuf], failed: &mut Vec<String>) -> anyhow::Result<Vec
             }
         } else if metadata.is_dir() {
             below(path, &mut files, &mut seen, failed)?;
+        } else if let Some(why) = dax::stays(&Host::default(), path) {
+            bail!("{}: is {why}", path.display());
         } else {
             bail!(
                 "{}: is {}, and has no pages in the page cache; name a file or a folder",

@@ -40,7 +40,7 @@ pub struct Mapped {
     pub mappers: Vec<Mapper>,
     /// Inode on the file system where it lies; that of a System V segment is its identifier (`ipcs -m`).
     pub inode: u64,
-    /// A mapping of the first of the processes.
+    /// A mapping of the first of the processes, its largest.
     at: (u32, Area),
 }
 
@@ -92,6 +92,10 @@ impl MappedObjects {
             inode,
             at: (pid, area.clone()),
         });
+        let larger = area.end - area.start > object.mapped_bytes();
+        if larger && object.at.0 == pid {
+            object.at.1 = area.clone();
+        }
         match object.mappers.last_mut() {
             Some(last) if last.pid == pid => last.starts.push(area.start),
             _ => object.mappers.push(Mapper {
@@ -153,6 +157,11 @@ impl Mapped {
                 false => Err(io::ErrorKind::NotFound.into()),
             }
         })
+    }
+
+    /// Bytes of the largest mapping of the first process that maps it.
+    pub(crate) fn mapped_bytes(&self) -> u64 {
+        self.at.1.end - self.at.1.start
     }
 
     /// Its path in the file system, if it has one.

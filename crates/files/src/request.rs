@@ -109,6 +109,10 @@ impl Request {
             Backing::HugePages => {
                 bail!("it lies in huge pages (hugetlbfs), which are placed when they are allocated")
             }
+            Backing::Device => bail!(
+                "it lies on a file system that maps the device's own memory (dax), which nothing moves; without that mount option, \
+                 or on another file system, it has pages in the page cache"
+            ),
             Backing::Fixed => bail!("it lies on a ramfs, whose pages can neither be moved nor dropped"),
             Backing::Memory if self.drop => {
                 bail!("it lies in memory alone and could not be read again; leave --drop out")

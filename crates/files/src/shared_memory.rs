@@ -69,7 +69,7 @@ impl SharedMemory {
     /// Whether it is this object.
     pub(crate) fn is(&self, object: &Mapped) -> bool {
         match (self, object.kind) {
-            (_, Kind::File) | (Self::Of(_), Kind::Hugetlb) => false,
+            (_, Kind::File | Kind::Dax) | (Self::Of(_), Kind::Hugetlb) => false,
             // Where `run` and `balance` keep what they tell the process.
             (_, Kind::Shm) if object.name.starts_with("nodewise-") => false,
             (Self::Of(_), _) => true,

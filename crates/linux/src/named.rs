@@ -1,5 +1,6 @@
 //! Memory that has a name of its own: what a mapping is a mapping of, by its name in `/proc/PID/maps`.
 
+use crate::dax;
 use std::borrow::Cow;
 
 /// Where systems mount `hugetlbfs`.
@@ -20,6 +21,8 @@ pub enum Kind {
     Shared,
     /// Pages of a pool of huge pages, mapped without a name (`MAP_HUGETLB`).
     Hugetlb,
+    /// A DAX device: memory of a node that nothing moves.
+    Dax,
 }
 
 impl Kind {
@@ -33,6 +36,7 @@ impl Kind {
             Self::Memfd => "memfd",
             Self::Shared => "shared",
             Self::Hugetlb => "hugetlb",
+            Self::Dax => "dax",
         }
     }
 
@@ -51,14 +55,14 @@ impl Kind {
     #[must_use]
     pub fn call(self, name: &str) -> String {
         match self {
-            Self::File => name.to_owned(),
+            Self::File | Self::Dax => name.to_owned(),
             Self::Sysv => format!("sysv:0x{name}"),
             _ => format!("{}:{name}", self.name()),
         }
     }
 
     /// The kind of a mapping and the name of what it maps, without the prefix that the kernel gives to it; `None` for
-    /// memory of the process alone, and for devices.
+    /// memory of the process alone, and for other devices than of DAX.
     #[must_use]
     pub fn of(mapping: &str) -> Option<(Self, &str)> {
         let (name, deleted) = match mapping.strip_suffix(" (deleted)") {
@@ -78,6 +82,7 @@ impl Kind {
             "/dev/zero" if deleted => Some((Self::Shared, "")),
             "/anon_hugepage" if deleted => Some((Self::Hugetlb, "")),
             _ if name.starts_with(HUGE_PAGES) => Some((Self::File, name)),
+            _ if dax::is_device(name) => Some((Self::Dax, name)),
             _ if name.starts_with("/dev/") || !name.starts_with('/') => None,
             _ => Some((Self::File, name)),
         }
@@ -102,6 +107,7 @@ mod tests {
             ("/dev/zero (deleted)", Some((Kind::Shared, ""))),
             ("/anon_hugepage (deleted)", Some((Kind::Hugetlb, ""))),
             ("/dev/hugepages/pool", Some((Kind::File, "/dev/hugepages/pool"))),
+            ("/dev/dax0.0", Some((Kind::Dax, "/dev/dax0.0"))),
             ("/dev/nvidia0", None),
             ("/dev/zero", None),
             ("[heap]", None),

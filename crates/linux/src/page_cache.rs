@@ -1,6 +1,6 @@
 //! Files and the page cache: opening them so that nothing changes, what they are kept in, loading and dropping them.
 
-use crate::Host;
+use crate::{Host, dax};
 use crate::process::Capability;
 use std::fs::File;
 use std::io;
@@ -99,6 +99,8 @@ pub enum Backing {
     Fixed,
     /// A pool of huge pages (`hugetlbfs`). What of it is in memory, only mappings tell.
     HugePages,
+    /// The device itself (`dax`): pages have no copy in memory.
+    Device,
 }
 
 impl Backing {
@@ -111,6 +113,7 @@ impl Backing {
         let mut answer: libc::statfs = unsafe { std::mem::zeroed() };
         // SAFETY: an open descriptor; `answer` lives in this frame.
         match unsafe { libc::fstatfs(file.as_raw_fd(), &raw mut answer) } {
+            0 if dax::is_on_device(file) => Ok(Self::Device),
             0 => Ok(match answer.f_type {
                 libc::TMPFS_MAGIC => Self::Memory,
                 RAMFS => Self::Fixed,

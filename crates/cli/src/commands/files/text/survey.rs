@@ -327,7 +327,7 @@ fn next(survey: &Survey) -> Option<String> {
 /// is named by a process that maps it, as it has no name.
 fn named(object: &Entry) -> Option<String> {
     match object.kind {
-        Kind::Hugetlb => None,
+        Kind::Hugetlb | Kind::Dax => None,
         Kind::File | Kind::Shm if object.deleted => None,
         Kind::File => Some(object.name.clone()),
         Kind::Shm => Some(format!("/dev/shm/{}", object.name)),
