@@ -2,6 +2,7 @@
  * average, in a sequence that depends on KIND and SECONDS alone.
  *
  *   tiered KIND SECONDS             runs; pages are first touched in the order of their addresses
+ *   tiered KIND SECONDS file        the same in a file in memory that is mapped read-only once it is filled
  *   tiered KIND SECONDS bound PAGES visits nothing: the share of visits that PAGES of fast memory could serve at best, with
  *                                   hindsight, if pages stay, and if they could move every ten seconds at no cost
  *   tiered ballast BYTES            takes node 0's free memory, but for BYTES above what the kernel keeps, and sleeps
@@ -113,6 +114,26 @@ static void *visits(void *argument) {
 
 static void *mapped(size_t bytes) {
     void *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (at == MAP_FAILED) {
+        perror("mmap");
+        exit(1);
+    }
+    return at;
+}
+
+/* A file in memory, mapped read-only: the kernel's balancing samples no accesses to it. */
+static void *mapped_file(size_t bytes) {
+    int file = memfd_create("weights", 0);
+    if (file < 0 || ftruncate(file, (off_t)bytes)) {
+        perror("memfd_create");
+        exit(1);
+    }
+    for (size_t at = 0; at < bytes; at += PAGE)
+        if (pwrite(file, "1", 1, (off_t)at) != 1) {
+            perror("pwrite");
+            exit(1);
+        }
+    void *at = mmap(NULL, bytes, PROT_READ, MAP_SHARED, file, 0);
     if (at == MAP_FAILED) {
         perror("mmap");
         exit(1);
@@ -238,9 +259,13 @@ int main(int argc, char **argv) {
         bound(atol(argv[4]));
         return 0;
     }
-    memory = mapped((size_t)PAGES * PAGE);
-    for (uint64_t page = 0; page < PAGES; page++)
-        memory[page * PAGE] = 1;
+    if (argc > 3) {
+        memory = mapped_file((size_t)PAGES * PAGE);
+    } else {
+        memory = mapped((size_t)PAGES * PAGE);
+        for (uint64_t page = 0; page < PAGES; page++)
+            memory[page * PAGE] = 1;
+    }
     printf("began %d %lx %lx\n", (int)getpid(), (long)memory, (long)memory + (long)PAGES * PAGE);
     fflush(stdout);
     clock_gettime(CLOCK_MONOTONIC, &began);

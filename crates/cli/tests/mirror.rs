@@ -122,7 +122,10 @@ fn a_report_shows_copies_that_gain_more_than_every_placement() {
     let together = instances["copies"]["speedup_once_filled"][1].as_f64().unwrap();
     assert!(together >= gain, "{together} and {gain}");
     let sentence = instances["copies"]["sentence"].as_str().unwrap();
-    assert!(sentence.contains("a piece takes") && sentence.contains("numactl -N NODE -m NODE"), "{sentence}");
+    assert!(
+        sentence.contains("a piece takes") && sentence.contains("numactl -N NODE -m NODE"),
+        "{sentence}"
+    );
     // On one node there is nothing to gain, and what was sampled is not known to be only read.
     let alone = json("report", &profile, &["--machine", "this"]);
     assert_eq!(alone["copies"], serde_json::json!([]));

@@ -158,6 +158,13 @@ impl Controller {
         }
     }
 
+    /// As [`Controller::sampled`], of pages that have one count together.
+    pub fn sampled_together(&mut self, pages: &[PageNumber], weight: u32) {
+        if self.policy.tier().is_some() {
+            self.exchanges.sampled_together(pages, weight);
+        }
+    }
+
     /// Whether each of the last step's moves leaves the node that accesses the page most, until they are recorded; `None`
     /// without exact counts.
     pub fn incorrect(&self) -> impl Iterator<Item = Option<bool>> {

@@ -108,6 +108,13 @@ impl Exchanges {
         }
     }
 
+    /// A count that all of these pages have together: one sample, as they are not independent.
+    pub fn sampled_together(&mut self, pages: &[PageNumber], weight: u32) {
+        if let Some(page) = pages.iter().find(|page| self.followed.contains_key(page)) {
+            self.sampled(*page, weight);
+        }
+    }
+
     fn judge(&mut self) {
         // The kernel samples no pages of a program of one thread on the node that it runs on: nothing to compare then.
         if self.came.samples.min(self.left.samples) == 0 {
@@ -158,6 +165,22 @@ mod tests {
         assert!(!exchanges.pay());
         exchanged(&mut exchanges, 5, 4, 1);
         assert!(exchanges.pay());
+    }
+
+    #[test]
+    fn pages_that_have_one_count_together_are_one_sample() {
+        let mut exchanges = Exchanges::default();
+        for pair in 0..ENOUGH {
+            exchanges.follow(PageNumber(2 * pair), PageNumber(2 * pair + 1));
+        }
+        let of_side = |side| {
+            (0..ENOUGH)
+                .map(|pair| PageNumber(2 * pair + side))
+                .collect::<Vec<_>>()
+        };
+        exchanges.sampled_together(&of_side(0), 4);
+        exchanges.sampled_together(&of_side(1), 4);
+        assert_eq!((exchanges.came.samples, exchanges.left.samples), (1, 1));
     }
 
     #[test]

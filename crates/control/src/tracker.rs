@@ -113,6 +113,34 @@ impl Tracker {
         self.add(page, node, weight);
     }
 
+    /// Adds `weight` to the moving sum of every known page of a range of base pages, as by [`Tracker::add_decaying`], and passes each to
+    /// `visit`.
+    pub fn add_to_range(
+        &mut self,
+        pages: Range<PageNumber>,
+        node: NodeId,
+        weight: u32,
+        mut visit: impl FnMut(PageNumber),
+    ) {
+        self.sort();
+        let layout = self.layout;
+        if node.index() >= layout.nodes {
+            return;
+        }
+        let (early, late) = self.entries.split_at_mut(self.settled);
+        for entries in [early, late] {
+            let first = entries.partition_point(|e| layout.page(e) < pages.start);
+            let within = entries[first..].iter_mut();
+            for entry in within.take_while(|e| layout.page(e) < pages.end) {
+                layout.fade(entry);
+                if weight > 0 {
+                    layout.touch(entry, node, weight);
+                }
+                visit(layout.page(entry));
+            }
+        }
+    }
+
     /// Takes in samples, each with its page, the node that accessed it and its weight, and then where pages are. `decaying`: counts
     /// are moving sums, as by [`Tracker::add_decaying`]. Returns the pages whose home was another node, with that one.
     pub fn take_samples(

@@ -5,8 +5,8 @@ use crate::mapped::{Mapped, Mapper};
 use crate::residence::{OnNode, Residence};
 use crate::{Kind, users};
 use anyhow::bail;
-use nodewise_linux::dax;
 use nodewise_linux::Host;
+use nodewise_linux::dax;
 use nodewise_linux::numa_maps::Range;
 use nodewise_linux::page_cache::Backing;
 use serde::Serialize;
@@ -255,8 +255,16 @@ mod tests {
         let object = found.objects.values().next().unwrap();
         let entry = of_mapped(&host, object, u64::MAX, &mut Mappings::of(&host));
         std::fs::remove_dir_all(&root).unwrap();
-        assert_eq!((found.objects.len(), entry.kind, &*entry.name), (1, Kind::Dax, "/dev/dax0.0"));
-        let on: Vec<(u32, u64)> = entry.residence.nodes.iter().map(|(n, on)| (*n, on.mapped)).collect();
+        assert_eq!(
+            (found.objects.len(), entry.kind, &*entry.name),
+            (1, Kind::Dax, "/dev/dax0.0")
+        );
+        let on: Vec<(u32, u64)> = entry
+            .residence
+            .nodes
+            .iter()
+            .map(|(n, on)| (*n, on.mapped))
+            .collect();
         assert_eq!((on, entry.residence.unknown), (vec![(2, 6 << 20)], 0));
     }
 }

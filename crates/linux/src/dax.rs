@@ -53,8 +53,15 @@ pub fn is_on_device(file: &File) -> bool {
     // SAFETY: an all-zero `statx` is valid, and the kernel fills it in.
     let mut answer: libc::statx = unsafe { std::mem::zeroed() };
     // SAFETY: an open descriptor with an empty path; `answer` lives in this frame.
-    let status =
-        unsafe { libc::statx(file.as_raw_fd(), c"".as_ptr(), libc::AT_EMPTY_PATH, 0, &raw mut answer) };
+    let status = unsafe {
+        libc::statx(
+            file.as_raw_fd(),
+            c"".as_ptr(),
+            libc::AT_EMPTY_PATH,
+            0,
+            &raw mut answer,
+        )
+    };
     status == 0 && answer.stx_attributes & DAX != 0
 }
 
@@ -72,11 +79,25 @@ mod tests {
         }
         let host = Host::at(&root);
         let of = |name| device_node(&host, name);
-        assert_eq!((of("/dev/dax0.0"), of("/dev/dax1.0")), (Some(Some(2)), Some(None)));
-        assert_eq!((of("/dev/zero"), of("/dev/dax"), of("/dev/dax0.x"), of("/tmp/dax0.0")), (None, None, None, None));
+        assert_eq!(
+            (of("/dev/dax0.0"), of("/dev/dax1.0")),
+            (Some(Some(2)), Some(None))
+        );
+        assert_eq!(
+            (
+                of("/dev/zero"),
+                of("/dev/dax"),
+                of("/dev/dax0.x"),
+                of("/tmp/dax0.0")
+            ),
+            (None, None, None, None)
+        );
         let said = stays(&host, Path::new("/dev/dax0.0")).unwrap();
         std::fs::remove_dir_all(&root).unwrap();
-        assert!(said.starts_with("a DAX device on node 2") && said.contains("system-ram dax0.0"), "{said}");
+        assert!(
+            said.starts_with("a DAX device on node 2") && said.contains("system-ram dax0.0"),
+            "{said}"
+        );
         assert!(!is_on_device(&File::open("/proc/self/exe").unwrap()));
     }
 }

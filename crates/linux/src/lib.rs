@@ -17,6 +17,7 @@ mod control_group;
 mod cpu_model;
 pub mod cpu_ticks;
 pub mod cpuset;
+pub mod damon;
 pub mod dax;
 pub mod faults;
 pub mod file_pages;

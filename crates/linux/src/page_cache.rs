@@ -1,7 +1,7 @@
 //! Files and the page cache: opening them so that nothing changes, what they are kept in, loading and dropping them.
 
-use crate::{Host, dax};
 use crate::process::Capability;
+use crate::{Host, dax};
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;

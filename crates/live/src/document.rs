@@ -45,6 +45,7 @@ pub struct Document<'a> {
     lost: u64,
     observing: f64,
     sensor: &'static str,
+    regions: Option<u64>,
     pages_set_aside: Option<u64>,
     scan_period_ms: Option<u32>,
 }
@@ -201,6 +202,7 @@ impl Status {
             lost: self.figures.lost,
             observing: self.figures.cost,
             sensor: self.figures.sensor.name(),
+            regions: self.regions,
             pages_set_aside: self.figures.aside.map(|aside| aside.pages),
             scan_period_ms: self.figures.scan_ms,
         }

@@ -23,6 +23,7 @@ mod document;
 mod error;
 mod event;
 mod fault_latency;
+mod heat;
 mod holding_times;
 mod kernel_moves;
 mod metrics;

@@ -4,7 +4,7 @@
 use crate::event::MovedPages;
 use crate::fault_latency::FaultLatencies;
 use crate::mover::Mover;
-use crate::residents::residents;
+use crate::residents::{Looked, residents};
 use crate::status::FastMemory;
 use crate::topology::Topology;
 use nodewise_control::Tracker;
@@ -30,8 +30,8 @@ const LONGEST_SCAN_PERIOD: Duration = Duration::from_secs(60);
 pub struct Ranking {
     host: Host,
     tier: Tier,
-    /// Whether all private memory is sampled: the kernel does not sample memory for which the program has set a policy.
-    all_memory: bool,
+    /// What memory accesses are sampled of.
+    looked: Looked,
     looks_at: Duration,
     /// How samples are weighed, if they are hint faults.
     latencies: Option<FaultLatencies>,
@@ -46,7 +46,11 @@ impl Ranking {
         Self {
             host: Host::default(),
             tier,
-            all_memory: sensor == Sensor::Userfaultfd,
+            looked: match sensor {
+                Sensor::Damon => Looked::Mapped,
+                Sensor::Userfaultfd => Looked::Private,
+                Sensor::Auto | Sensor::HintFaults => Looked::Sampled,
+            },
             looks_at: Duration::ZERO,
             latencies: (sensor == Sensor::HintFaults).then(|| FaultLatencies::new(from_start)),
             scan_period,
@@ -147,7 +151,7 @@ impl Ranking {
                 let node = node.and_then(|node| topology.node(node));
                 (page, mover.supposed_home(page).or(node))
             };
-            let homes = residents(&self.host, pid, shift, self.all_memory);
+            let homes = residents(&self.host, pid, shift, self.looked);
             for (address, _) in &homes {
                 *by_region
                     .entry((process, FaultLatencies::region_of(*address)))

@@ -11,24 +11,39 @@ const QUERY: usize = 4096;
 /// What `numa_maps` shows of memory whose pages the kernel samples: no policy, or one with `MPOL_F_NUMA_BALANCING`.
 const SAMPLED: [&str; 2] = ["default", "=balancing"];
 
-/// Addresses of the pages in a process's private writable memory, ascending, with the kernel's number of their nodes; of
+/// The memory of a process that is looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Looked {
+    /// Private memory that may be written, without memory for which the program has set a policy: what hint faults sample.
+    Sampled,
+    /// All private memory that may be written.
+    Private,
+    /// All mapped memory but code: also shared memory, and files that are only read.
+    Mapped,
+}
+
+/// Addresses of the pages in memory of a process, ascending, with the kernel's number of their nodes; of
 /// larger pages (`1 << shift` bytes) the first part that is in memory. The node is unknown while a hint fault is due before
-/// Linux 6.6. `all`: also memory for which the program has set a policy, which hint faults do not sample.
-pub fn residents(host: &Host, pid: u32, shift: u32, all: bool) -> Vec<(u64, Option<u32>)> {
+/// Linux 6.6.
+pub fn residents(host: &Host, pid: u32, shift: u32, looked: Looked) -> Vec<(u64, Option<u32>)> {
     let (Ok(areas), Ok(ranges), Ok(pagemap)) = (host.maps(pid), host.numa_maps(pid), Pagemap::of(pid)) else {
         return Vec::new(); // the process has ended
     };
     let ranges: BTreeMap<u64, Range> = ranges.into_iter().map(|r| (r.start, r)).collect();
     let observed = |start: u64| {
         ranges.get(&start).is_some_and(|r| {
-            let sampled = SAMPLED.iter().any(|policy| r.policy.contains(policy));
-            r.page_size == BASE_PAGE_SIZE && !r.pages.is_empty() && (all || sampled)
+            let sampled = || SAMPLED.iter().any(|policy| r.policy.contains(policy));
+            r.page_size == BASE_PAGE_SIZE && !r.pages.is_empty() && (looked != Looked::Sampled || sampled())
         })
+    };
+    let permitted = |permissions: &str| match looked {
+        Looked::Mapped => permissions.starts_with('r') && !permissions.contains('x'),
+        _ => permissions == "rw-p",
     };
     let mut addresses: Vec<u64> = Vec::new();
     for area in areas
         .iter()
-        .filter(|a| a.permissions == "rw-p" && observed(a.start))
+        .filter(|a| permitted(&a.permissions) && observed(a.start))
     {
         let (first, count) = (
             area.start >> BASE_PAGE_SHIFT,
@@ -67,7 +82,12 @@ mod tests {
         touched.iter_mut().for_each(|byte| *byte = 1);
         let start = touched.as_ptr() as u64;
         let untouched: Vec<u8> = Vec::with_capacity(64 << 20);
-        let found = residents(&Host::default(), std::process::id(), BASE_PAGE_SHIFT, true);
+        let found = residents(
+            &Host::default(),
+            std::process::id(),
+            BASE_PAGE_SHIFT,
+            Looked::Private,
+        );
         assert!(found.is_sorted_by(|a, b| a.0 < b.0));
         let within = |start: u64, bytes: u64| {
             found
@@ -78,8 +98,8 @@ mod tests {
         let whole = start.next_multiple_of(BASE_PAGE_SIZE);
         assert_eq!(within(whole, (pages as u64 - 1) << BASE_PAGE_SHIFT), pages - 1);
         assert!(within(untouched.as_ptr() as u64, 64 << 20) < 8);
-        let huge = residents(&Host::default(), std::process::id(), 21, true);
+        let huge = residents(&Host::default(), std::process::id(), 21, Looked::Mapped);
         assert!(huge.windows(2).all(|two| two[0].0 >> 21 < two[1].0 >> 21));
-        assert!(residents(&Host::default(), u32::MAX, BASE_PAGE_SHIFT, true).is_empty());
+        assert!(residents(&Host::default(), u32::MAX, BASE_PAGE_SHIFT, Looked::Sampled).is_empty());
     }
 }

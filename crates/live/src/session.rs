@@ -7,6 +7,7 @@ mod sampling;
 use crate::claims::Claims;
 use crate::error::LiveError;
 use crate::event::{Decided, Event, Subscriber, Subscribers};
+use crate::heat::Heat;
 use crate::holding_times::HoldingTimes;
 use crate::kernel_moves::KernelMoves;
 use crate::mover::Mover;
@@ -61,6 +62,8 @@ pub struct Session {
     shared: Option<SharedPages>,
     /// What policies that rank pages need.
     ranking: Option<Ranking>,
+    /// Counts of accesses by region, with [`Sensor::Damon`].
+    heat: Option<Heat>,
     kernel_moves: KernelMoves,
     /// The thread scheduler, with [`Options::move_threads`].
     threads: Option<ThreadScheduler>,
@@ -96,8 +99,18 @@ impl Session {
             .scan_period
             .map(|period| hold_scan(&host, period))
             .transpose()?;
-        let sensor = wanted.choose(&host)?;
         let tier = policy.tier().cloned();
+        let sensor = wanted.choose(&host).or_else(|why| match (wanted, &tier) {
+            // The only one that such policies alone can use; what the others lack is easier to come by.
+            (Sensor::Auto, Some(_)) => Sensor::Damon.choose(&host).map_err(|_| why),
+            _ => Err(why),
+        })?;
+        if sensor == Sensor::Damon && tier.is_none() {
+            return Err(LiveError::new(format!(
+                "--sensor damon: DAMON tells how often memory is accessed and not by whom, which {} needs to know; hot:NODES does not",
+                options.policy
+            )));
+        }
         if options.shared && tier.is_some() {
             return Err(LiveError::new(
                 "policies that rank pages look at private memory only: leave --shared out, or choose another policy",
@@ -154,6 +167,12 @@ impl Session {
             tracker: match tier {
                 Some(_) => Tracker::new(nodes, shift, MOST_RANKED_PAGES).ranking(),
                 None => Tracker::new(nodes, shift, MOST_PAGES),
+            },
+            heat: match (sensor, &tier) {
+                (Sensor::Damon, Some(tier)) => {
+                    Some(Heat::start(&host, options.interval, tier, &topology.machine)?)
+                }
+                _ => None,
             },
             shared: options.shared.then(|| SharedPages::new(shift, MOST_PAGES)),
             ranking: tier.map(|tier| Ranking::new(tier, sensor, of_command, adapted)),
@@ -281,6 +300,15 @@ impl Session {
         );
         for (pid, moved) in found {
             self.found_elsewhere(pid, &moved);
+        }
+        if let Some(heat) = &mut self.heat {
+            let left_out = heat.take_in(&mut self.watch, &mut self.tracker, &mut self.controller);
+            self.status.regions = Some(heat.regions());
+            if left_out {
+                self.tell(&Event::Notice(
+                    "DAMON monitors 16 processes at a time, and none that ends at once; the memory of the others stays where it is",
+                ));
+            }
         }
     }
 

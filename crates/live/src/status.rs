@@ -81,6 +81,8 @@ pub struct Status {
     pub run_ns: u64,
     /// Totals of observation: samples and their cost.
     pub figures: Figures,
+    /// Regions whose accesses DAMON reported, if it is the sensor.
+    pub regions: Option<u64>,
     /// Pages protected from the kernel's own balancing.
     pub held: Held,
     /// Total time that processes were stopped, if they are stopped for moves.
@@ -151,6 +153,7 @@ impl Status {
             seconds_per_gb: 0.0,
             run_ns: 0,
             figures: Figures::default(),
+            regions: None,
             held: Held::default(),
             stalls: None,
             longest_call: Duration::ZERO,

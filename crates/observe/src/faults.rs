@@ -26,7 +26,7 @@ pub use following::is_companion;
 pub use here::{Unavailable, check, sees_everybody};
 pub use kind::Kind;
 pub use recorder::{Options, PeriodicTask, Progress, Recorded, Target, record};
-pub use sensor::{SETS_ASIDE, Sensor, user_faults};
+pub use sensor::{SETS_ASIDE, Sensor, damon_unavailable, user_faults};
 pub use set_aside::SetAsideTotals;
 pub use traced::Traced;
 

@@ -291,7 +291,12 @@ fn copies(selected: &Selected, list: &Split, writes: &LastWrites) -> anyhow::Res
     };
     let mut found: Vec<Copies> = found.into_iter().filter(|c| !c.objects.is_empty()).collect();
     if !found.is_empty() {
-        found.extend(selected.copies(&[INSTANCES.to_owned()], writes).into_iter().flatten());
+        found.extend(
+            selected
+                .copies(&[INSTANCES.to_owned()], writes)
+                .into_iter()
+                .flatten(),
+        );
     }
     Ok(found)
 }

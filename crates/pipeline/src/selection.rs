@@ -9,7 +9,8 @@ use nodewise_linux::Host;
 use nodewise_linux::plugin::{Cell, Input, Plugin};
 use nodewise_machine::{Machine, NodeId};
 use nodewise_placement::{
-    Context, Copies, Mapping, Outside, PagePolicy, page_policies, plan_copies, policies::Custom, thread_policy,
+    Context, Copies, Mapping, Outside, PagePolicy, page_policies, plan_copies, policies::Custom,
+    thread_policy,
 };
 use nodewise_profile::{Meta, Observer, Profile};
 use nodewise_simulation::{Calibration, Parameters, Range, UNKNOWN_CORES};

@@ -30,10 +30,12 @@ mod fixtures;
 
 pub use deal::{Deal, lowest_terms};
 pub use distribution::{ObjectPage, cumulative};
+pub use instances::INSTANCES;
 pub use mapping::Mapping;
 pub use migration::{MIGRATION_POLICIES, MigrationPolicy, Move, Observed, Reason, Rows, migration_policy};
-pub use instances::INSTANCES;
-pub use mirror::{Copies, MIRROR, MIRROR_USAGE, Mirror, Mirrored, copies_fit, makes_copies, not_a_placement, plan_copies};
+pub use mirror::{
+    Copies, MIRROR, MIRROR_USAGE, Mirror, Mirrored, copies_fit, makes_copies, not_a_placement, plan_copies,
+};
 pub use policies::{Outside, page_policies, page_policy};
 pub use policy::{Context, PagePolicy, PolicyError};
 pub use rules::{

@@ -66,7 +66,8 @@ pub struct Arguments {
     #[arg(long, value_name = "SIZE", value_parser = crate::arguments::page_shift)]
     page_size: Option<u32>,
     /// How accesses are sampled: by the kernel's hint faults (kernel.numa_balancing=1), or by userfaultfd, which needs no balancing
-    /// but Linux 6.8 and root; auto: hint faults where they are on
+    /// but Linux 6.8 and root; by DAMON, which counts accesses to all mapped memory and does not say whose, for hot:NODES; auto: hint
+    /// faults where they are on
     #[arg(long, value_name = "HOW", default_value = "auto", value_parser = one_of::<settings::SamplingMethod>())]
     sensor: settings::SamplingMethod,
     /// Set the kernel's NUMA scan period for all processes (root; restored on exit)

@@ -392,6 +392,30 @@ fn a_moving_sum_follows_its_page_and_leaves_the_others() {
 }
 
 #[test]
+fn a_region_adds_to_the_moving_sums_of_its_pages_and_of_no_others() {
+    let mut tracker = Tracker::new(2, 0, 100).ranking();
+    let residents = [3, 5, 9].map(|n| (PageNumber(n), Some(NodeId(1))));
+    tracker.take_residents(PageNumber(0)..PageNumber(100), &residents);
+    tracker.settle();
+    // One that came after the last interval is known as well.
+    tracker.take_residents(
+        PageNumber(200)..PageNumber(300),
+        &[(PageNumber(200), Some(NodeId(1)))],
+    );
+    let mut visited = Vec::new();
+    for weight in [8, 0] {
+        tracker.add_to_range(PageNumber(4)..PageNumber(201), NodeId(0), weight, |page| {
+            visited.push((page.0, weight));
+        });
+    }
+    assert_eq!(visited, [(5, 8), (9, 8), (200, 8), (5, 0), (9, 0), (200, 0)]);
+    tracker.settle();
+    let sums = [0, 6, 6, 6].into_iter().zip([3, 5, 9, 200]);
+    let expected: Vec<(u64, u32, Vec<u64>)> = sums.map(|(sum, page)| (page, 1, vec![sum, 0])).collect();
+    assert_eq!(seen(&tracker), expected);
+}
+
+#[test]
 fn where_there_is_no_room_for_more_pages_those_with_accesses_are_kept() {
     let mut tracker = Tracker::new(2, 0, 8).ranking();
     let residents: Vec<(PageNumber, Option<NodeId>)> =

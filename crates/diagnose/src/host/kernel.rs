@@ -1,6 +1,7 @@
 //! Checks which of the kernel's interfaces for observation and placement this process may use.
 
 use super::{Finding, State};
+use nodewise_linux::damon::Refusal;
 use nodewise_linux::process::Capability;
 use nodewise_linux::{Host, probe, soft_dirty};
 use nodewise_machine::Machine;
@@ -240,14 +241,18 @@ fn pmu(host: &Host) -> Finding {
 
 /// Checks for DAMON, which knows how hot a region is and not who uses it.
 fn damon(host: &Host) -> Finding {
-    let because = match host.sys().join("kernel/mm/damon/admin").exists() {
-        true => {
-            "this kernel has it: it tells how hot a region is and not who uses it, so it samples nothing here; `balance` says \
-             if its schemes move pages"
-        }
-        false => "this kernel does not have it; nothing here needs it",
-    };
-    Finding::new("observers", "damon", State::Limited, because)
+    let finding = |because: String| Finding::new("observers", "damon", State::Limited, because);
+    match nodewise_linux::damon::works(host) {
+        Err(Refusal::Missing) => finding("this kernel does not have it; nothing here needs it".to_owned()),
+        Err(Refusal::InUse) => finding(
+            "others use it, so `balance --sensor damon` is refused; `balance` says if their schemes move pages".to_owned(),
+        ),
+        Ok(()) | Err(_) => finding(
+            "this kernel has it: it tells how hot a region is and not who uses it, which suffices for `balance --policy hot:NODES \
+             --sensor damon` (root)"
+                .to_owned(),
+        ),
+    }
 }
 
 /// Checks sampling by userfaultfd, which works without the kernel's NUMA balancing.

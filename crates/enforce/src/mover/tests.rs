@@ -184,7 +184,10 @@ impl Kernel for Model {
 
     fn room(&self, node: u32) -> Option<u64> {
         let room = self.room.lock().unwrap();
-        Some(room.get(&node).map_or(u64::MAX, |pages| pages.saturating_mul(1 << BASE)))
+        Some(
+            room.get(&node)
+                .map_or(u64::MAX, |pages| pages.saturating_mul(1 << BASE)),
+        )
     }
 
     fn spare(&self, node: u32) -> Option<u64> {

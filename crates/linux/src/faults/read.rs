@@ -2,7 +2,7 @@
 //! ids, time, address, CPU and, of tracepoints, raw bytes; other records end with ids, time, CPU, identifier.
 
 use super::{Fault, Record, Role};
-use crate::perf::ring::text;
+use crate::perf::ring::{raw, text};
 use perf_event_open_sys::bindings::{
     PERF_RECORD_COMM, PERF_RECORD_EXIT, PERF_RECORD_FORK, PERF_RECORD_LOST, PERF_RECORD_LOST_SAMPLES,
     PERF_RECORD_MISC_COMM_EXEC, PERF_RECORD_MMAP, PERF_RECORD_SAMPLE,
@@ -68,12 +68,6 @@ fn sample(role: &Role, at: Fault, rest: &[u64]) -> Option<Record> {
         }
     };
     (fault.address < KERNEL_START && fault.pid != 0).then_some(Record::Fault(fault))
-}
-
-/// The raw bytes of a sample, which follow their length of half a word.
-fn raw(words: &[u64]) -> Vec<u8> {
-    let bytes: Vec<u8> = words.iter().flat_map(|w| w.to_le_bytes()).collect();
-    bytes.get(4..).map(<[u8]>::to_vec).unwrap_or_default()
 }
 
 fn other(kind: u32, misc: u16, body: &[u64]) -> Option<Record> {

@@ -117,6 +117,12 @@ pub(crate) fn text(words: &[u64]) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
+/// The raw bytes of a tracepoint's sample, which follow their length of half a word.
+pub(crate) fn raw(words: &[u64]) -> Vec<u8> {
+    let bytes: Vec<u8> = words.iter().flat_map(|w| w.to_le_bytes()).collect();
+    bytes.get(4..).map(<[u8]>::to_vec).unwrap_or_default()
+}
+
 /// Runs `open` for each CPU there may be; those that are offline are left out.
 pub(crate) fn each_cpu<T>(mut open: impl FnMut(i32) -> io::Result<T>) -> io::Result<Vec<T>> {
     // SAFETY: a plain query.

@@ -34,7 +34,8 @@ impl Session {
             if touch.kind == Kind::First && !overdrawn {
                 self.holding.memory_grows();
             }
-            let (fault, sampled) = (touch.fault, touch.kind.is_sample());
+            // Beside DAMON's counts of all pages, single faults have no weight.
+            let (fault, sampled) = (touch.fault, touch.kind.is_sample() && self.heat.is_none());
             let node = self.topology.node_of_cpu(fault.cpu).filter(|_| sampled);
             if let Some((process, pid)) = touch.process.and_then(|p| Some((p, self.watch.pid(p)?))) {
                 let shared = self.shared.as_mut();

@@ -1,16 +1,18 @@
-//! The mechanisms (sensors) that make accesses fault, so that they are sampled.
+//! The mechanisms (sensors) by which accesses are sampled: they make some fault, but for DAMON, which reads accessed bits.
 
 use super::here::{Unavailable, check};
 use nodewise_linux::Host;
+use nodewise_linux::damon;
 use nodewise_linux::userfaultfd::{self, Refusal};
 
 const NAME: &str = "userfaultfd";
+const DAMON: &str = "damon";
 
 /// The notice to the user when [`Sensor::Userfaultfd`] is used.
 pub const SETS_ASIDE: &str = "accesses are sampled by userfaultfd: pages are taken out of the program one by one, for up to 50 ms, \
                               and put back when it accesses them (docs/sensors.md)";
 
-/// The mechanism that makes accesses to resident pages fault.
+/// The mechanism by which accesses to resident pages are sampled.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Sensor {
     /// The first of the following that works.
@@ -21,6 +23,9 @@ pub enum Sensor {
     HintFaults,
     /// Pages are set aside one by one (Linux 6.8, root): works where NUMA balancing is switched off.
     Userfaultfd,
+    /// DAMON counts accesses by region and does not tell who makes them (Linux 5.18, root): for policies that rank pages alone, on all
+    /// mapped memory, files that are only read included. Nothing faults.
+    Damon,
 }
 
 impl Sensor {
@@ -31,6 +36,7 @@ impl Sensor {
             Self::Auto => "auto",
             Self::HintFaults => "hint-faults",
             Self::Userfaultfd => NAME,
+            Self::Damon => DAMON,
         }
     }
 
@@ -42,6 +48,9 @@ impl Sensor {
         match self {
             Self::HintFaults => check(host).map(|()| self),
             Self::Userfaultfd => user_faults().map(|()| self),
+            Self::Damon => damon::works(host)
+                .map(|()| self)
+                .map_err(|e| damon_unavailable(&e)),
             Self::Auto => check(host).map(|()| Self::HintFaults).or_else(|hint_faults| {
                 // The remedy for the missing hint faults is the easier one, so that error is reported.
                 user_faults().map(|()| Self::Userfaultfd).map_err(|_| hint_faults)
@@ -56,6 +65,28 @@ impl Sensor {
 /// The reason why they cannot.
 pub fn user_faults() -> Result<(), Unavailable> {
     userfaultfd::works().map_err(|error| because(&error))
+}
+
+/// Why DAMON cannot be used, and the remedy.
+#[must_use]
+pub fn damon_unavailable(refusal: &damon::Refusal) -> Unavailable {
+    let (because, remedy) = match refusal {
+        damon::Refusal::Missing => (
+            "this kernel has none (sysfs)".to_owned(),
+            "a kernel of 5.18 or newer with CONFIG_DAMON_VADDR and CONFIG_DAMON_SYSFS",
+        ),
+        damon::Refusal::NotPermitted => ("it is root's".to_owned(), "run as root"),
+        damon::Refusal::InUse => (
+            "others use it, whose settings would be lost".to_owned(),
+            "end them (damo stop), or, if none is left: echo 0 >/sys/kernel/mm/damon/admin/kdamonds/nr_kdamonds",
+        ),
+        damon::Refusal::NoTracepoint => (
+            "its reports cannot be read".to_owned(),
+            "mount -t tracefs tracefs /sys/kernel/tracing",
+        ),
+        damon::Refusal::Other(error) => (error.clone(), ""),
+    };
+    Unavailable::of(DAMON, because, remedy)
 }
 
 fn because(refusal: &Refusal) -> Unavailable {

@@ -65,6 +65,7 @@ pub enum SamplingMethod {
     #[value(alias = "faults")]
     HintFaults,
     Userfaultfd,
+    Damon,
 }
 
 impl From<SamplingMethod> for Sensor {
@@ -73,6 +74,7 @@ impl From<SamplingMethod> for Sensor {
             SamplingMethod::Auto => Self::Auto,
             SamplingMethod::HintFaults => Self::HintFaults,
             SamplingMethod::Userfaultfd => Self::Userfaultfd,
+            SamplingMethod::Damon => Self::Damon,
         }
     }
 }

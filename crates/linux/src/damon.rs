@@ -1,0 +1,432 @@
+//! DAMON, the kernel's monitor of how often regions of memory are accessed: its settings in sysfs, its findings from its tracepoint.
+//!
+//! It looks at one page of each region at a time, whether its accessed bit was set since the last check, and splits and merges
+//! regions by what it finds. It sees all mapped memory, files that are only read included, and not which thread accesses it.
+//! (Kernel documentation, `admin-guide/mm/damon`.)
+
+use crate::perf::ring::{self, Ring};
+use crate::tracepoint::Tracepoint;
+use crate::{Host, cleanup_process, clock};
+use perf_event_open_sys::bindings::{
+    PERF_RECORD_SAMPLE, PERF_SAMPLE_RAW, PERF_TYPE_TRACEPOINT, perf_event_attr,
+};
+use std::ffi::CString;
+use std::io::{self, PipeWriter};
+use std::os::fd::AsRawFd;
+use std::os::unix::ffi::OsStringExt;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Processes that are monitored at a time, each by a kernel thread of its own. How many there may be can be changed only while none
+/// runs.
+pub const MOST_PROCESSES: usize = 16;
+/// Access checks of a region in an interval: its largest count.
+pub const CHECKS: u32 = 20;
+/// Fewest and most regions of a process. Each check of each takes about a microsecond, so a thousand at 20 checks a second take some
+/// two per cent of a CPU.
+const REGIONS: [u32; 2] = [100, 1000];
+/// Intervals between two looks at which addresses are mapped.
+const INTERVALS_A_LOOK: u32 = 5;
+/// Pages of a buffer, a power of two: room for the regions of some intervals.
+const BUFFER_PAGES: [usize; 2] = [64, 16];
+
+/// Accesses to a region of a process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Region {
+    /// Address of its first byte.
+    pub start: u64,
+    /// Address behind its last byte.
+    pub end: u64,
+    /// In how many of [`CHECKS`] checks a page of it had been accessed since the check before.
+    pub accesses: u32,
+}
+
+/// Why DAMON cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// The kernel has none, or no files in sysfs for it.
+    Missing,
+    /// Its settings may not be written.
+    NotPermitted,
+    /// Others use it; their settings would be lost.
+    InUse,
+    /// Its tracepoint cannot be read.
+    NoTracepoint,
+    /// Any other answer of the kernel.
+    Other(String),
+}
+
+impl From<io::Error> for Refusal {
+    fn from(error: io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::PermissionDenied => Self::NotPermitted,
+            _ => Self::Other(error.to_string()),
+        }
+    }
+}
+
+fn admin(host: &Host) -> PathBuf {
+    host.sys().join("kernel/mm/damon/admin/kdamonds")
+}
+
+/// Whether processes can be monitored here.
+///
+/// # Errors
+/// Why they cannot.
+pub fn works(host: &Host) -> Result<(), Refusal> {
+    let threads = admin(host).join("nr_kdamonds");
+    let count = std::fs::read_to_string(&threads).map_err(|e| match e.kind() {
+        io::ErrorKind::NotFound => Refusal::Missing,
+        _ => e.into(),
+    })?;
+    std::fs::File::options().write(true).open(&threads)?;
+    if count.trim() != "0" {
+        return Err(Refusal::InUse);
+    }
+    tracepoint(host).map(|_| ())
+}
+
+fn tracepoint(host: &Host) -> Result<Tracepoint, Refusal> {
+    host.tracepoint("damon", "damon_aggregated")
+        .ok_or(Refusal::NoTracepoint)
+}
+
+/// Monitors processes. When it is dropped, or this process ends in any way, DAMON is off as before.
+pub struct Monitor {
+    admin: PathBuf,
+    point: Tracepoint,
+    interval: Duration,
+    slots: Vec<Option<Slot>>,
+    /// A pipe to the process that turns everything off, which the kernel closes when this one ends.
+    alive: Option<PipeWriter>,
+    cleaner: libc::pid_t,
+}
+
+/// A monitored process.
+struct Slot {
+    pid: u32,
+    /// The kernel thread.
+    thread: u32,
+    ring: Ring,
+    batch: Batch,
+}
+
+impl Monitor {
+    /// Takes DAMON, which monitors nothing yet. Regions are reported once an interval.
+    ///
+    /// # Errors
+    /// As [`works`]; no process can be started.
+    pub fn start(host: &Host, interval: Duration) -> Result<Self, Refusal> {
+        works(host)?;
+        let (admin, point) = (admin(host), tracepoint(host)?);
+        let threads = admin.join("nr_kdamonds");
+        let path = |path: PathBuf| CString::new(path.into_os_string().into_vec()).map_err(io::Error::other);
+        let states = (0..MOST_PROCESSES).map(|slot| path(admin.join(format!("{slot}/state"))));
+        let (states, all) = (states.collect::<Result<Vec<_>, _>>()?, path(threads.clone())?);
+        std::fs::write(&threads, MOST_PROCESSES.to_string())?;
+        let (reading, alive) = io::pipe()?;
+        // SAFETY: the closure makes system calls alone, on strings that exist.
+        let started = unsafe {
+            cleanup_process::start(c"nodewise-damon", &[reading.as_raw_fd()], || {
+                wait_and_turn_off(&states, &all);
+            })
+        };
+        let cleaner = started.inspect_err(|_| {
+            let _ = std::fs::write(&threads, "0");
+        })?;
+        Ok(Self {
+            admin,
+            point,
+            interval,
+            slots: (0..MOST_PROCESSES).map(|_| None).collect(),
+            alive: Some(alive),
+            cleaner,
+        })
+    }
+
+    /// Monitors these processes from now on, and no others. Returns those for which there is no room, or which the kernel refuses.
+    pub fn follow(&mut self, pids: &[u32]) -> Vec<u32> {
+        for at in 0..self.slots.len() {
+            let gone = |slot: &Slot| !pids.contains(&slot.pid);
+            if self.slots[at].as_ref().is_some_and(gone) {
+                self.slots[at] = None;
+                let _ = self.write(at, "state", "off"); // it turns itself off where the process has ended
+            }
+        }
+        let known = |pid: &u32| self.slots.iter().flatten().any(|slot| slot.pid == *pid);
+        let new: Vec<u32> = pids.iter().copied().filter(|pid| !known(pid)).collect();
+        let refused = new.into_iter().filter(|pid| self.add(*pid).is_err());
+        refused.collect()
+    }
+
+    fn add(&mut self, pid: u32) -> io::Result<()> {
+        let free = self.slots.iter().position(Option::is_none);
+        let at = free.ok_or(io::ErrorKind::QuotaExceeded)?;
+        self.set_up(at, pid)?;
+        let thread = self.read(at, "pid")?.parse().map_err(io::Error::other)?;
+        let ring = listen(&self.point, thread).inspect_err(|_| {
+            let _ = self.write(at, "state", "off");
+        })?;
+        self.slots[at] = Some(Slot {
+            pid,
+            thread,
+            ring,
+            batch: Batch::default(),
+        });
+        Ok(())
+    }
+
+    /// Writes the settings for a process, and turns its kernel thread on.
+    fn set_up(&self, at: usize, pid: u32) -> io::Result<()> {
+        let pid = pid.to_string();
+        let [least, most] = REGIONS.map(|count| count.to_string());
+        self.write(at, "contexts/nr_contexts", "1")?;
+        self.write(at, "contexts/0/operations", "vaddr")?;
+        self.write(at, "contexts/0/targets/nr_targets", "1")?;
+        self.write(at, "contexts/0/targets/0/pid_target", &pid)?;
+        self.write(at, "contexts/0/monitoring_attrs/nr_regions/min", &least)?;
+        self.write(at, "contexts/0/monitoring_attrs/nr_regions/max", &most)?;
+        self.write_intervals(at)?;
+        self.write(at, "state", "on")
+    }
+
+    fn write_intervals(&self, at: usize) -> io::Result<()> {
+        let micros = [
+            ("update_us", self.interval * INTERVALS_A_LOOK),
+            ("aggr_us", self.interval),
+            ("sample_us", self.interval / CHECKS),
+        ];
+        for (file, value) in micros {
+            let path = format!("contexts/0/monitoring_attrs/intervals/{file}");
+            self.write(at, &path, &value.as_micros().to_string())?;
+        }
+        Ok(())
+    }
+
+    /// Changes how often regions are checked and reported.
+    pub fn set_interval(&mut self, interval: Duration) {
+        self.interval = interval;
+        for at in (0..self.slots.len()).filter(|at| self.slots[*at].is_some()) {
+            // A process that has ended has no settings to change.
+            let _ = self
+                .write_intervals(at)
+                .and_then(|()| self.write(at, "state", "commit"));
+        }
+    }
+
+    /// Time between two reports of regions.
+    #[must_use]
+    pub fn interval(&self) -> Duration {
+        self.interval
+    }
+
+    /// The last complete interval of each process since the last call: all of its regions, ascending.
+    pub fn take(&mut self) -> Vec<(u32, Vec<Region>)> {
+        let (mut found, point) = (Vec::new(), &self.point);
+        for Slot { pid, ring, batch, .. } in self.slots.iter_mut().flatten() {
+            ring.drain(|kind, _, body| {
+                if kind == PERF_RECORD_SAMPLE {
+                    batch.add(region(point, body));
+                }
+            });
+            found.extend(batch.complete.take().map(|regions| (*pid, regions)));
+        }
+        found
+    }
+
+    /// CPU time of the kernel threads that monitor at present.
+    #[must_use]
+    pub fn cpu_time(&self) -> Duration {
+        let threads = self.slots.iter().flatten().map(|slot| slot.thread);
+        threads.filter_map(clock::cpu_time).sum()
+    }
+
+    fn write(&self, at: usize, below: &str, value: &str) -> io::Result<()> {
+        std::fs::write(self.admin.join(at.to_string()).join(below), value)
+    }
+
+    fn read(&self, at: usize, below: &str) -> io::Result<String> {
+        let text = std::fs::read_to_string(self.admin.join(at.to_string()).join(below))?;
+        Ok(text.trim().to_owned())
+    }
+}
+
+impl Drop for Monitor {
+    fn drop(&mut self) {
+        self.slots.clear();
+        drop(self.alive.take());
+        // SAFETY: our own child, which ends now that the pipe is closed.
+        unsafe { libc::waitpid(self.cleaner, std::ptr::null_mut(), 0) };
+    }
+}
+
+/// Waits for the end of the process at the other end of descriptor 0, and turns DAMON off. System calls alone, as it runs in a forked
+/// child.
+fn wait_and_turn_off(states: &[CString], all: &CString) {
+    let mut byte = 0_u8;
+    // SAFETY: reads into a byte of this frame; ends when no writer is left.
+    while unsafe { libc::read(0, (&raw mut byte).cast(), 1) } != 0 {}
+    let write = |path: &CString, value: &[u8]| {
+        // SAFETY: a string with its end, bytes of a constant, and a descriptor that is closed here.
+        unsafe {
+            let file = libc::open(path.as_ptr(), libc::O_WRONLY | libc::O_CLOEXEC);
+            libc::write(file, value.as_ptr().cast(), value.len());
+            libc::close(file);
+        }
+    };
+    states.iter().for_each(|path| write(path, b"off"));
+    write(all, b"0");
+}
+
+/// The reports of one kernel thread.
+fn listen(point: &Tracepoint, thread: u32) -> io::Result<Ring> {
+    let mut attributes = perf_event_attr {
+        type_: PERF_TYPE_TRACEPOINT,
+        config: point.id,
+        sample_type: u64::from(PERF_SAMPLE_RAW),
+        ..perf_event_attr::default()
+    };
+    attributes.__bindgen_anon_1.sample_period = 1;
+    let thread = i32::try_from(thread).map_err(io::Error::other)?;
+    Ring::of(ring::open(&mut attributes, thread, -1, 0)?, &BUFFER_PAGES)
+}
+
+/// A region of a report, and how many the report has.
+fn region(point: &Tracepoint, body: &[u64]) -> Option<(u64, Region)> {
+    let raw = ring::raw(body);
+    let value = |name| point.value(name, &raw);
+    let region = Region {
+        start: value("start")?,
+        end: value("end")?,
+        accesses: value("nr_accesses")? as u32,
+    };
+    Some((value("nr_regions")?, region))
+}
+
+/// The regions of a report as they arrive.
+#[derive(Default)]
+struct Batch {
+    arriving: Vec<Region>,
+    complete: Option<Vec<Region>>,
+}
+
+impl Batch {
+    fn add(&mut self, found: Option<(u64, Region)>) {
+        let Some((count, region)) = found else { return };
+        if self.arriving.last().is_some_and(|last| last.end > region.start) {
+            self.arriving.clear(); // the end of a report was lost
+        }
+        self.arriving.push(region);
+        if self.arriving.len() as u64 == count {
+            self.complete = Some(std::mem::take(&mut self.arriving));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeMap;
+
+    const FORMAT: &str = "name: damon_aggregated\nID: 700\nformat:\n\
+        \tfield:unsigned long target_id;\toffset:8;\tsize:8;\tsigned:0;\n\
+        \tfield:unsigned int nr_regions;\toffset:16;\tsize:4;\tsigned:0;\n\
+        \tfield:unsigned long start;\toffset:24;\tsize:8;\tsigned:0;\n\
+        \tfield:unsigned long end;\toffset:32;\tsize:8;\tsigned:0;\n\
+        \tfield:unsigned int nr_accesses;\toffset:40;\tsize:4;\tsigned:0;\n\
+        \tfield:unsigned int age;\toffset:44;\tsize:4;\tsigned:0;\n";
+
+    /// A copy of the kernel's files, as they are once there are kernel threads.
+    fn host(name: &str, threads: &str) -> (PathBuf, Host) {
+        let root = std::env::temp_dir().join(format!("nodewise-damon-{name}-{}", std::process::id()));
+        let admin = root.join("sys/kernel/mm/damon/admin/kdamonds");
+        for folder in [
+            "targets/0",
+            "monitoring_attrs/intervals",
+            "monitoring_attrs/nr_regions",
+        ] {
+            std::fs::create_dir_all(admin.join("0/contexts/0").join(folder)).unwrap();
+        }
+        std::fs::write(admin.join("nr_kdamonds"), threads).unwrap();
+        let events = root.join("sys/kernel/tracing/events/damon/damon_aggregated");
+        std::fs::create_dir_all(&events).unwrap();
+        std::fs::write(events.join("format"), FORMAT).unwrap();
+        let host = Host::at(&root);
+        (root, host)
+    }
+
+    #[test]
+    fn it_is_taken_only_where_nothing_else_uses_it_and_left_as_it_was() {
+        let (root, host) = host("taken", "0\n");
+        let count = || std::fs::read_to_string(admin(&host).join("nr_kdamonds")).unwrap();
+        let monitor = Monitor::start(&host, Duration::from_secs(1)).unwrap();
+        assert_eq!(count(), "16");
+        assert_eq!(
+            Monitor::start(&host, Duration::from_secs(1)).err(),
+            Some(Refusal::InUse)
+        );
+        drop(monitor);
+        // The kernel's file takes what is written as a whole; this one keeps the second digit.
+        assert_eq!(&count()[..1], "0");
+        std::fs::remove_file(admin(&host).join("nr_kdamonds")).unwrap();
+        assert_eq!(works(&host), Err(Refusal::Missing));
+        std::fs::remove_dir_all(&root).unwrap();
+    }
+
+    #[test]
+    fn a_process_is_set_up_with_its_intervals_in_microseconds() {
+        let (root, host) = host("set-up", "0\n");
+        let monitor = Monitor::start(&host, Duration::from_secs(2)).unwrap();
+        monitor.set_up(0, 4711).unwrap();
+        let read = |below: &str| monitor.read(0, below).unwrap();
+        let attributes = "contexts/0/monitoring_attrs";
+        let written: BTreeMap<&str, String> = ["sample_us", "aggr_us", "update_us"]
+            .map(|file| (file, read(&format!("{attributes}/intervals/{file}"))))
+            .into();
+        assert_eq!(written["sample_us"], "100000");
+        assert_eq!(
+            (&*written["aggr_us"], &*written["update_us"]),
+            ("2000000", "10000000")
+        );
+        assert_eq!(
+            (read("contexts/0/targets/0/pid_target"), read("state")),
+            ("4711".into(), "on".into())
+        );
+        drop(monitor);
+        assert_eq!(
+            std::fs::read_to_string(admin(&host).join("0/state")).unwrap(),
+            "off"
+        );
+        std::fs::remove_dir_all(&root).unwrap();
+    }
+
+    #[test]
+    fn a_report_counts_once_all_its_regions_are_there() {
+        let point = Tracepoint::parse(FORMAT).unwrap();
+        let body = |count: u32, start: u64, end: u64, accesses: u32| {
+            let mut bytes = vec![0; 12];
+            bytes.extend(0_u64.to_le_bytes());
+            bytes.extend(u64::from(count).to_le_bytes());
+            bytes.extend([start, end].iter().flat_map(|word| word.to_le_bytes()));
+            bytes.extend([accesses, 3].iter().flat_map(|word| word.to_le_bytes()));
+            bytes.resize(bytes.len().next_multiple_of(8), 0);
+            let words = bytes
+                .chunks_exact(8)
+                .map(|w| u64::from_le_bytes(w.try_into().unwrap()));
+            region(&point, &words.collect::<Vec<_>>())
+        };
+        let mut batch = Batch::default();
+        batch.add(body(2, 0x1000, 0x3000, 20));
+        assert_eq!(batch.complete, None);
+        // The rest of that report was lost.
+        batch.add(body(2, 0x1000, 0x2000, 0));
+        batch.add(None);
+        batch.add(body(2, 0x2000, 0x9000, 7));
+        let of = |start, end, accesses| Region { start, end, accesses };
+        assert_eq!(
+            batch.complete,
+            Some(vec![of(0x1000, 0x2000, 0), of(0x2000, 0x9000, 7)])
+        );
+        assert!(batch.arriving.is_empty());
+    }
+}
