@@ -10,6 +10,8 @@ import subprocess
 from commands import NODEWISE
 
 HERE = pathlib.Path(__file__).resolve().parent
+# Options of `lab` for the kernels that a suite runs on: the distribution's, at night the newest that the laboratory gets, too.
+KERNELS = [(), ("--kernel", "6.12")] if os.environ.get("NODEWISE_NIGHTLY") else [()]
 
 
 def compiled(source, folder):
@@ -36,6 +38,14 @@ def boot(options, script, *words):
         last = title if parts else "its start"
         raise SystemExit(f"FAILED status {done.returncode} after `{last}`\n{done.stdout[-3000:]}\n{done.stderr[-3000:]}")
     return parts
+
+
+def each_kernel():
+    """The options of each kernel, whose name is printed before what is found on it."""
+    for kernel in KERNELS:
+        if kernel:
+            print(f"Linux {kernel[-1]}:")
+        yield kernel
 
 
 def summary(said):

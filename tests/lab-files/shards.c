@@ -6,6 +6,8 @@
  * slice FILE PARTS            FILE mapped in as many parts, each by itself, and read
  * hold KIND MIB CPU           shared memory, touched by one CPU, held until killed: shm, sysv, memfd, shared, hugetlb
  * use KIND MIB CPU            likewise, its first half touched by this process, all of it by a child, whose numa_maps it prints
+ * share KIND MIB CPU CPU      likewise, filled by a process on the first CPU; that one reads its first half, a child on the other CPU
+ *                             the second, each word once
  * grow MIB CPU                a memfd of this size of which the first half is mapped, and then all of it, by mremap; touched by
  *                             this CPU, which prints its numa_maps
  * pin FILE PAGE               holds a reference to a page of FILE, as direct input and output does, until killed
@@ -157,6 +159,32 @@ static void use(const char *kind, size_t bytes, int cpu) {
         shm_unlink("/buffers");
 }
 
+static void read_half(const uint64_t *words, size_t bytes, size_t half) {
+    size_t part = bytes / sizeof *words / 2;
+    for (size_t i = half * part; i < (half + 1) * part; i++)
+        need(*(const volatile uint64_t *)&words[i] == i, "word");
+}
+
+static void share(const char *kind, size_t bytes, int cpu, int other) {
+    bind_to(cpu);
+    uint64_t *words = shared_memory(kind, bytes);
+    need(words != MAP_FAILED, kind);
+    for (size_t i = 0; i < bytes / sizeof *words; i++)
+        words[i] = i;
+    pid_t child = fork();
+    need(child >= 0, "fork");
+    if (child == 0) {
+        bind_to(other);
+        read_half(words, bytes, 1);
+        exit(0);
+    }
+    read_half(words, bytes, 0);
+    int status = 0;
+    need(waitpid(child, &status, 0) == child && status == 0, "child");
+    if (!strcmp(kind, "shm"))
+        shm_unlink("/buffers");
+}
+
 static void grow(size_t bytes, int cpu) {
     bind_to(cpu);
     int file = memfd_create("guest-ram", 0);
@@ -240,6 +268,8 @@ int main(int argc, char **argv) {
         pause();
     } else if (!strcmp(argv[1], "use")) {
         use(argv[2], (size_t)atoi(argv[3]) << 20, atoi(argv[4]));
+    } else if (!strcmp(argv[1], "share")) {
+        share(argv[2], (size_t)atoi(argv[3]) << 20, atoi(argv[4]), atoi(argv[5]));
     } else if (!strcmp(argv[1], "grow")) {
         grow((size_t)atoi(argv[2]) << 20, atoi(argv[3]));
     } else if (!strcmp(argv[1], "pin")) {
