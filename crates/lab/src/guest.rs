@@ -166,7 +166,7 @@ impl Guest {
     /// QEMU 7.2 and Linux 6.12, in one of three to ten starts with a disk, whose driver works while the kernel patches
     /// `sched_clock`.
     pub fn has_tripped(&self) -> bool {
-        String::from_utf8_lossy(&self.console_tail).contains("Oops: int3")
+        String::from_utf8_lossy(&self.console_tail).contains(TRIPPED)
     }
 
     /// Checks that all files were unpacked: the kernel skips what does not fit into memory, and goes on.
@@ -215,6 +215,10 @@ fn keep_last(kept: &mut Vec<u8>, bytes: &[u8]) {
     kept.drain(..extra);
 }
 
+/// What the kernel says when it met a breakpoint of its own ([`Guest::has_tripped`]), and what we do.
+const TRIPPED: &str = "Oops: int3";
+const BREAKPOINT: &str = "the emulator executed a breakpoint that the kernel had removed, a fault of QEMU: run it again";
+
 /// The most informative line: the kernel's reason, else that of a QEMU that failed, the counter's, the emulator's, else
 /// the last line of any output.
 fn failure_reason(console: &str, qemu: &str, failed: Option<ExitStatus>) -> Option<String> {
@@ -223,13 +227,25 @@ fn failure_reason(console: &str, qemu: &str, failed: Option<ExitStatus>) -> Opti
     let of_failed = || Some(format!("QEMU ended ({}): {}", failed?, last(qemu)?));
     last_line(console, "deadlocked on memory")
         .map(|_| NO_MEMORY.to_owned())
-        .or_else(|| last_line(console, "Kernel panic"))
+        .or_else(|| console.contains(TRIPPED).then(|| BREAKPOINT.to_owned()))
+        .or_else(|| Some(panic(&last_line(console, "Kernel panic")?, console)))
         .or_else(|| last_line(console, "Out of memory"))
         .or_else(of_failed)
         .or_else(|| last_line(qemu, "nodewise: counter"))
         .or_else(|| last_line(qemu, "qemu-system"))
         .or_else(|| last(console))
         .or_else(|| last(qemu))
+}
+
+/// What the kernel says of a panic, with what led to it and where, if it says so.
+fn panic(said: &str, console: &str) -> String {
+    let line = |parts: &[&str]| console.lines().map(clean).find(|l| parts.iter().any(|part| l.contains(part)));
+    let causes = [line(&["BUG:", "Oops:"]), line(&["RIP: "])];
+    let causes: Vec<String> = causes.into_iter().flatten().collect();
+    match causes.is_empty() {
+        true => said.to_owned(),
+        false => format!("{said} ({})", causes.join("; ")),
+    }
 }
 
 /// A line without its time stamp and without control characters.
@@ -261,6 +277,13 @@ mod tests {
         let console =
             "[    1.2] Loading\r\n[    2.0] Kernel panic - not syncing: no init\r\n[    2.1] Rebooting\r\n";
         assert_eq!(last_line(console, ""), "Kernel panic - not syncing: no init");
+        let oops = "[    3.0] BUG: unable to handle page fault\r\n[    3.0] Oops: 0000\r\n[    3.0] RIP: 0010:f+0x1/0x2\r\n[    3.1] Kernel \
+                    panic - not syncing: Fatal exception\r\n";
+        assert_eq!(
+            last_line(oops, ""),
+            "Kernel panic - not syncing: Fatal exception (BUG: unable to handle page fault; RIP: 0010:f+0x1/0x2)"
+        );
+        assert_eq!(last_line(&oops.replace("0000", "int3"), ""), BREAKPOINT);
         let full = "Kernel panic - not syncing: System is deadlocked on memory\r\n";
         assert_eq!(last_line(full, ""), NO_MEMORY);
         let qemu = "warning\nqemu-system-x86_64: -m 9T: cannot allocate memory\n";

@@ -31,9 +31,9 @@ impl LiveError {
     }
 
     /// The chosen sensor causes its own faults, so the kernel's scan period has no effect.
-    pub(crate) fn without_scans() -> Self {
+    pub(crate) fn without_scans(sensor: &str) -> Self {
         Self {
-            message: "there are no scans: accesses are sampled by userfaultfd; leave it out, or --sensor hint-faults".to_owned(),
+            message: format!("there are no scans: accesses are sampled by {sensor}; leave it out, or --sensor hint-faults"),
             scan_period: true,
         }
     }

@@ -92,7 +92,9 @@ impl Session {
         // A scan period was given, so the user wants the kernel's hint faults as the samples.
         let wanted = match (options.sensor, options.scan_period) {
             (Sensor::Auto, Some(_)) => Sensor::HintFaults,
-            (Sensor::Userfaultfd, Some(_)) => return Err(LiveError::without_scans()),
+            (Sensor::Userfaultfd | Sensor::Damon, Some(_)) => {
+                return Err(LiveError::without_scans(options.sensor.name()));
+            }
             (sensor, _) => sensor,
         };
         let mut scan = options
@@ -170,7 +172,7 @@ impl Session {
             },
             heat: match (sensor, &tier) {
                 (Sensor::Damon, Some(tier)) => {
-                    Some(Heat::start(&host, options.interval, tier, &topology.machine)?)
+                    Some(Heat::start(&host, options.interval, shift, tier, &topology.machine)?)
                 }
                 _ => None,
             },
@@ -302,12 +304,10 @@ impl Session {
             self.found_elsewhere(pid, &moved);
         }
         if let Some(heat) = &mut self.heat {
-            let left_out = heat.take_in(&mut self.watch, &mut self.tracker, &mut self.controller);
+            let lines = heat.take_in(&mut self.watch, &mut self.tracker, &mut self.controller);
             self.status.regions = Some(heat.regions());
-            if left_out {
-                self.tell(&Event::Notice(
-                    "DAMON monitors 16 processes at a time, and none that ends at once; the memory of the others stays where it is",
-                ));
+            for line in lines {
+                self.tell(&Event::Notice(&line));
             }
         }
     }

@@ -291,6 +291,15 @@ impl Watch {
         self.upkeep += own;
     }
 
+    /// Share of the account from which on what was slowed down may go faster again.
+    pub const RECOVERED: f64 = pace::RECOVERED_SHARE;
+
+    /// The balance of the observing budget as a share of what the account can hold; negative if overdrawn.
+    #[must_use]
+    pub fn savings(&self) -> f64 {
+        self.budget.savings()
+    }
+
     /// Whether more was spent so far than the budget allows.
     #[must_use]
     pub fn overdrawn(&self) -> bool {

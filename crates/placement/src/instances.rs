@@ -1,4 +1,4 @@
-//! One instance of the program on each node that has CPUs, each with all of its pages there: `instances`.
+//! One instance of the program on each node that its threads run on, each with all of its pages there: `instances`.
 //!
 //! No placement of one process does that. It is what operators do with servers whose requests are independent (`numactl -N 0 -m 0`,
 //! once a node), and what copies inside the program have to be compared with: it needs no change of the program, and all of its
@@ -12,17 +12,18 @@ use nodewise_machine::NodeId;
 /// How it is written.
 pub const INSTANCES: &str = "instances";
 
-/// What each node gets: all pages that were accessed.
+/// What each node on which the program's threads run gets: all pages that were accessed.
 ///
 /// # Errors
-/// One line, if there is one node with CPUs only, or one of them has too little memory.
+/// One line, if there is one such node only, or one of them has too little memory.
 pub fn instances(context: &Context<'_>) -> Result<Copies, PolicyError> {
     let machine = context.machine;
-    let holders: Vec<NodeId> = machine.cpu_nodes().collect();
+    let mut holders = context.affinity.nodes.clone();
+    holders.sort_unstable();
+    holders.dedup();
     if holders.len() < 2 {
         return Err(PolicyError(format!(
-            "{INSTANCES}: {} has one node with CPUs, and one instance is the program itself",
-            machine.name
+            "{INSTANCES}: the threads run on one node, and one instance is the program itself"
         )));
     }
     let each = context.histogram.pages.len() as u64 * context.histogram.page_size();
@@ -57,16 +58,16 @@ mod tests {
     }
 
     #[test]
-    fn where_there_is_one_node_or_too_little_memory_it_is_refused() {
+    fn where_threads_run_on_one_node_or_memory_is_too_little_it_is_refused() {
         let of = |nodes, memory: Option<u64>| {
             let mut machine = machine(nodes, 1);
             if let Some(memory) = memory {
                 machine.nodes[1].memory = memory;
             }
-            let recorded = Recorded::new(machine, 1, &[(8, &|_, _| 1)]);
+            let recorded = Recorded::new(machine, nodes, &[(8, &|_, _| 1)]);
             instances(&recorded.context()).map_err(|e| e.to_string())
         };
-        assert!(of(1, None).unwrap_err().contains("one node with CPUs"));
+        assert!(of(1, None).unwrap_err().contains("run on one node"));
         assert!(of(2, Some(8 * 4096)).is_ok());
         assert_eq!(
             of(2, Some(7 * 4096)).unwrap_err(),

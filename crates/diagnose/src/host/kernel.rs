@@ -247,11 +247,16 @@ fn damon(host: &Host) -> Finding {
         Err(Refusal::InUse) => finding(
             "others use it, so `balance --sensor damon` is refused; `balance` says if their schemes move pages".to_owned(),
         ),
-        Ok(()) | Err(_) => finding(
+        Ok(()) | Err(Refusal::NotPermitted) => finding(
             "this kernel has it: it tells how hot a region is and not who uses it, which suffices for `balance --policy hot:NODES \
              --sensor damon` (root)"
                 .to_owned(),
         ),
+        Err(other) => {
+            let unavailable = nodewise_observe::faults::damon_unavailable(&other);
+            finding(format!("this kernel has it, and it cannot be used: {}", unavailable.because()))
+                .with_remedy(unavailable.remedy())
+        }
     }
 }
 

@@ -11,7 +11,7 @@ const MAX_SCAN_PERIOD_MS: u32 = 60_000;
 /// Time until a change of the scan period takes effect, at least.
 const EFFECT_DELAY: Duration = Duration::from_millis(250);
 /// Share of the account at which it counts as recovered.
-const RECOVERED_SHARE: f64 = 0.5;
+pub(super) const RECOVERED_SHARE: f64 = 0.5;
 
 #[derive(Clone, Debug)]
 pub struct Pace {

@@ -23,7 +23,7 @@ pub enum Sensor {
     HintFaults,
     /// Pages are set aside one by one (Linux 6.8, root): works where NUMA balancing is switched off.
     Userfaultfd,
-    /// DAMON counts accesses by region and does not tell who makes them (Linux 5.18, root): for policies that rank pages alone, on all
+    /// DAMON counts accesses by region and does not tell who makes them (Linux 5.19, root): for policies that rank pages alone, on all
     /// mapped memory, files that are only read included. Nothing faults.
     Damon,
 }
@@ -73,12 +73,12 @@ pub fn damon_unavailable(refusal: &damon::Refusal) -> Unavailable {
     let (because, remedy) = match refusal {
         damon::Refusal::Missing => (
             "this kernel has none (sysfs)".to_owned(),
-            "a kernel of 5.18 or newer with CONFIG_DAMON_VADDR and CONFIG_DAMON_SYSFS",
+            "a kernel of 5.19 or newer with CONFIG_DAMON_VADDR and CONFIG_DAMON_SYSFS",
         ),
         damon::Refusal::NotPermitted => ("it is root's".to_owned(), "run as root"),
         damon::Refusal::InUse => (
             "others use it, whose settings would be lost".to_owned(),
-            "end them (damo stop), or, if none is left: echo 0 >/sys/kernel/mm/damon/admin/kdamonds/nr_kdamonds",
+            "end them (damo stop; the kernel's own: /sys/module/damon_*/parameters/enabled), or, if none is left: echo 0 >/sys/kernel/mm/damon/admin/kdamonds/nr_kdamonds",
         ),
         damon::Refusal::NoTracepoint => (
             "its reports cannot be read".to_owned(),
