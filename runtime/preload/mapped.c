@@ -62,7 +62,7 @@ static int is_shared(size_t bytes, int flags) {
     return nw_seeing() && bytes >= NW_LARGE && (!(flags & MAP_ANONYMOUS) || (flags & MAP_TYPE) != MAP_PRIVATE);
 }
 
-static void mapped_shared(const void *memory, size_t bytes) {
+void nw_seen_shared(const void *memory, size_t bytes) {
     int before = errno;
     nw_object object = object_at(memory, bytes);
     nw_seen(&object);
@@ -103,7 +103,7 @@ static void *map_and_note(void *at, size_t bytes, int protection, int flags, int
     if (memory != MAP_FAILED && is_object(bytes, flags))
         mapped(memory, bytes, caller);
     else if (memory != MAP_FAILED && is_shared(bytes, flags))
-        mapped_shared(memory, bytes);
+        nw_seen_shared(memory, bytes);
     return memory;
 }
 

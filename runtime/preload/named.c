@@ -133,20 +133,25 @@ static int in_huge_pages(char *memory, size_t bytes) {
            errno == EINVAL;
 }
 
-static void attached(int segment, void *memory) {
-    struct shmid_ds status;
+static int place_segment(int segment, void *memory, const struct shmid_ds *status) {
     named of = {.whole = {.granule = 1}};
-    if (!nw_report || !nw_placing() || !nw_has_rules(NW_KIND_FILE) || shmctl(segment, IPC_STAT, &status) != 0 ||
-        status.shm_segsz < NW_LARGE)
-        return;
-    of.whole.pages = pages_of(status.shm_segsz);
+    of.whole.pages = pages_of(status->shm_segsz);
     of.whole.phase = (uint64_t)segment; /* the kernel's inode of a segment is its identifier */
-    if (in_huge_pages(memory, status.shm_segsz)) {
+    if (in_huge_pages(memory, status->shm_segsz)) {
         of.whole.granule = HUGE_PAGES;
         of.whole.phase = 0;
     }
-    snprintf(of.name, NAME, "sysv:0x%08x", (unsigned)status.shm_perm.__key);
-    place(&of, memory, status.shm_segsz, 1);
+    snprintf(of.name, NAME, "sysv:0x%08x", (unsigned)status->shm_perm.__key);
+    return place(&of, memory, status->shm_segsz, 1);
+}
+
+static void attached(int segment, void *memory) {
+    struct shmid_ds status;
+    int placing = nw_report && nw_placing() && nw_has_rules(NW_KIND_FILE);
+    if ((!placing && !nw_seeing()) || shmctl(segment, IPC_STAT, &status) != 0 || status.shm_segsz < NW_LARGE)
+        return;
+    if (!(placing && place_segment(segment, memory, &status)) && nw_seeing())
+        nw_seen_shared(memory, status.shm_segsz);
 }
 
 EXPORT void *shmat(int segment, const void *at, int flags) {

@@ -128,6 +128,7 @@ void nw_objects_read_back(void);
 int nw_seen_start(void);
 int nw_seeing(void);
 void nw_seen(const nw_object *object);
+void nw_seen_shared(const void *memory, size_t bytes);
 void nw_seen_data(void); /* lists the executable's variables */
 void nw_seen_end(void); /* lists the frames of all objects */
 

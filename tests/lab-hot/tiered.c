@@ -3,8 +3,9 @@
  *
  *   tiered KIND SECONDS             runs; pages are first touched in the order of their addresses
  *   tiered KIND SECONDS file        the same in a file in memory that is mapped read-only once it is filled
- *   tiered KIND SECONDS bound PAGES visits nothing: the share of visits that PAGES of fast memory could serve at best, with
- *                                   hindsight, if pages stay, and if they could move every ten seconds at no cost
+ *   tiered KIND SECONDS bound PAGES visits nothing: the share of visits that PAGES of fast memory serve if they are those touched first;
+ *                                   could serve at best, with hindsight, if pages stay; and if they could move every ten seconds at
+ *                                   no cost
  *   tiered ballast BYTES            takes node 0's free memory, but for BYTES above what the kernel keeps, and sleeps
  *
  * zipf: rank r has 1/r of the visits of the first; ranks are spread over the addresses.
@@ -165,7 +166,7 @@ static uint64_t largest(uint32_t *counts, long pages) {
 static void bound(long pages) {
     uint32_t *all = calloc(PAGES, sizeof *all), *now = calloc(PAGES, sizeof *now);
     struct visitor visitors[THREADS];
-    uint64_t moving = 0;
+    uint64_t moving = 0, first = 0;
     for (int t = 0; t < THREADS; t++)
         visitors[t] = visitor(t);
     for (long tick = 0; tick < ticks; tick++) {
@@ -174,6 +175,7 @@ static void bound(long pages) {
                 uint32_t page = visited(&visitors[t], tick);
                 all[page]++;
                 now[page]++;
+                first += page < pages;
             }
         if (tick % BUCKET == BUCKET - 1 || tick == ticks - 1) {
             moving += largest(now, pages);
@@ -181,7 +183,7 @@ static void bound(long pages) {
         }
     }
     double visits = (double)ticks * THREADS * VISITS;
-    printf("%.6f %.6f\n", (double)largest(all, pages) / visits, (double)moving / visits);
+    printf("%.6f %.6f %.6f\n", (double)first / visits, (double)largest(all, pages) / visits, (double)moving / visits);
 }
 
 static long number(const char *file, const char *format) {

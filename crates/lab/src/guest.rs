@@ -217,7 +217,8 @@ fn keep_last(kept: &mut Vec<u8>, bytes: &[u8]) {
 
 /// What the kernel says when it met a breakpoint of its own ([`Guest::has_tripped`]), and what we do.
 const TRIPPED: &str = "Oops: int3";
-const BREAKPOINT: &str = "the emulator executed a breakpoint that the kernel had removed, a fault of QEMU: run it again";
+const BREAKPOINT: &str =
+    "the emulator executed a breakpoint that the kernel had removed, a fault of QEMU: run it again";
 
 /// The most informative line: the kernel's reason, else that of a QEMU that failed, the counter's, the emulator's, else
 /// the last line of any output.
@@ -239,7 +240,12 @@ fn failure_reason(console: &str, qemu: &str, failed: Option<ExitStatus>) -> Opti
 
 /// What the kernel says of a panic, with what led to it and where, if it says so.
 fn panic(said: &str, console: &str) -> String {
-    let line = |parts: &[&str]| console.lines().map(clean).find(|l| parts.iter().any(|part| l.contains(part)));
+    let line = |parts: &[&str]| {
+        console
+            .lines()
+            .map(clean)
+            .find(|l| parts.iter().any(|part| l.contains(part)))
+    };
     let causes = [line(&["BUG:", "Oops:"]), line(&["RIP: "])];
     let causes: Vec<String> = causes.into_iter().flatten().collect();
     match causes.is_empty() {
@@ -283,7 +289,8 @@ mod tests {
             last_line(oops, ""),
             "Kernel panic - not syncing: Fatal exception (BUG: unable to handle page fault; RIP: 0010:f+0x1/0x2)"
         );
-        assert_eq!(last_line(&oops.replace("0000", "int3"), ""), BREAKPOINT);
+        let tripped = oops.replace("0000", "int3");
+        assert_eq!(failure_reason(&tripped, "", None).unwrap(), BREAKPOINT);
         let full = "Kernel panic - not syncing: System is deadlocked on memory\r\n";
         assert_eq!(last_line(full, ""), NO_MEMORY);
         let qemu = "warning\nqemu-system-x86_64: -m 9T: cannot allocate memory\n";

@@ -94,7 +94,7 @@ pub fn works(host: &Host) -> Result<(), Refusal> {
         let enabled = host.line(&format!("sys/module/{module}/parameters/enabled"));
         enabled.is_some_and(|enabled| enabled.starts_with(['Y', '1']))
     };
-    if count.trim() != "0" || EXCLUSIVE.iter().any(|module| runs(&module)) {
+    if count.trim() != "0" || EXCLUSIVE.iter().any(runs) {
         return Err(Refusal::InUse);
     }
     tracepoint(host).map(|_| ())
@@ -124,10 +124,10 @@ pub struct Monitor {
     cleaner: libc::pid_t,
 }
 
-/// A monitored process.
+/// A process that is monitored, by a kernel thread of its own.
 struct Slot {
     pid: u32,
-    /// The kernel thread.
+    /// Process id of the kernel thread.
     thread: u32,
     ring: Ring,
     batch: Batch,
@@ -176,7 +176,9 @@ impl Monitor {
         let kinds = monitor.files.read(0, "contexts/0/avail_operations")?;
         match kinds.lines().any(|kind| kind == OPERATIONS) {
             true => Ok(monitor),
-            false => Err(Refusal::Other("this kernel's DAMON does not monitor processes (CONFIG_DAMON_VADDR)".to_owned())),
+            false => Err(Refusal::Other(
+                "this kernel's DAMON does not monitor processes (CONFIG_DAMON_VADDR)".to_owned(),
+            )),
         }
     }
 
@@ -190,7 +192,9 @@ impl Monitor {
             }
         }
         self.refused.retain(|pid| pids.contains(pid));
-        let known = |pid: &u32| self.refused.contains(pid) || self.slots.iter().flatten().any(|slot| slot.pid == *pid);
+        let known = |pid: &u32| {
+            self.refused.contains(pid) || self.slots.iter().flatten().any(|slot| slot.pid == *pid)
+        };
         let new: Vec<u32> = pids.iter().copied().filter(|pid| !known(pid)).collect();
         let mut failed = Vec::new();
         for pid in new {
@@ -229,7 +233,9 @@ impl Monitor {
             return;
         }
         self.interval = interval;
-        let used: Vec<usize> = (0..self.slots.len()).filter(|at| self.slots[*at].is_some()).collect();
+        let used: Vec<usize> = (0..self.slots.len())
+            .filter(|at| self.slots[*at].is_some())
+            .collect();
         let files = self.files.clone();
         let change = move || {
             for at in used {
@@ -485,7 +491,11 @@ mod tests {
         assert_eq!(works(&host), Ok(()));
         std::fs::create_dir_all(root.join("sys/module/damon_stat/parameters")).unwrap();
         std::fs::write(root.join("sys/module/damon_stat/parameters/enabled"), "Y\n").unwrap();
-        assert_eq!(works(&host), Err(Refusal::InUse), "the kernel's own user keeps others out");
+        assert_eq!(
+            works(&host),
+            Err(Refusal::InUse),
+            "the kernel's own user keeps others out"
+        );
         std::fs::remove_file(admin(&host).join("nr_kdamonds")).unwrap();
         assert_eq!(works(&host), Err(Refusal::Missing));
         std::fs::remove_dir_all(&root).unwrap();
@@ -497,7 +507,11 @@ mod tests {
         std::fs::write(admin(&host).join("0/contexts/0/avail_operations"), "paddr\n").unwrap();
         let refused = Monitor::start(&host, Duration::from_secs(1)).err();
         assert!(matches!(refused, Some(Refusal::Other(why)) if why.contains("CONFIG_DAMON_VADDR")));
-        assert!(std::fs::read_to_string(admin(&host).join("nr_kdamonds")).unwrap().starts_with('0'));
+        assert!(
+            std::fs::read_to_string(admin(&host).join("nr_kdamonds"))
+                .unwrap()
+                .starts_with('0')
+        );
         std::fs::remove_dir_all(&root).unwrap();
     }
 

@@ -5,7 +5,7 @@ use std::fs::File;
 use std::os::fd::AsRawFd;
 use std::path::Path;
 
-/// `STATX_ATTR_DAX` of `linux/stat.h`.
+/// Bit of a file's attributes that says so (`STATX_ATTR_DAX` of `linux/stat.h`).
 const DAX: u64 = 0x0020_0000;
 
 /// The number of a DAX device's node in the kernel (`/dev/daxN.M`), by the name of the file; `None` if it is no such device.

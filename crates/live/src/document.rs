@@ -197,7 +197,7 @@ impl Status {
                 seconds_per_gb: self.seconds_per_gb,
                 longest_call_seconds: self.longest_call.as_secs_f64(),
             },
-            samples: self.figures.hints + self.figures.unknown,
+            samples: self.samples(),
             first_touches: self.figures.firsts,
             lost: self.figures.lost,
             observing: self.figures.cost,

@@ -33,7 +33,9 @@ impl LiveError {
     /// The chosen sensor causes its own faults, so the kernel's scan period has no effect.
     pub(crate) fn without_scans(sensor: &str) -> Self {
         Self {
-            message: format!("there are no scans: accesses are sampled by {sensor}; leave it out, or --sensor hint-faults"),
+            message: format!(
+                "there are no scans: accesses are sampled by {sensor}; leave it out, or --sensor hint-faults"
+            ),
             scan_period: true,
         }
     }

@@ -20,7 +20,7 @@ pub struct Heat {
     reader: NodeId,
     /// Base-2 logarithm of the bytes of a page that is ranked.
     shift: u32,
-    /// Regions taken in.
+    /// Number of regions whose counts were taken in so far.
     regions: u64,
 }
 
@@ -36,11 +36,19 @@ impl Heat {
         tier: &Tier,
         machine: &Machine,
     ) -> Result<Self, Unavailable> {
-        let of_tier = || tier.nodes().iter().copied().find(|n| machine.cpu_nodes().any(|c| c == *n));
+        let of_tier = || {
+            tier.nodes()
+                .iter()
+                .copied()
+                .find(|n| machine.cpu_nodes().any(|c| c == *n))
+        };
         Ok(Self {
-            monitor: Monitor::start(host, interval).map_err(|refusal: Refusal| damon_unavailable(&refusal))?,
+            monitor: Monitor::start(host, interval)
+                .map_err(|refusal: Refusal| damon_unavailable(&refusal))?,
             pace: Pace::new(interval),
-            reader: of_tier().or_else(|| machine.cpu_nodes().next()).unwrap_or_default(),
+            reader: of_tier()
+                .or_else(|| machine.cpu_nodes().next())
+                .unwrap_or_default(),
             shift: BASE_PAGE_SHIFT + page_shift,
             regions: 0,
         })
@@ -48,7 +56,12 @@ impl Heat {
 
     /// Takes in what was found of the session's processes, and charges what the kernel's threads took to find it. Returns a line on
     /// each process that is not monitored.
-    pub fn take_in(&mut self, watch: &mut Watch, tracker: &mut Tracker, controller: &mut Controller) -> Vec<String> {
+    pub fn take_in(
+        &mut self,
+        watch: &mut Watch,
+        tracker: &mut Tracker,
+        controller: &mut Controller,
+    ) -> Vec<String> {
         let failed = self.monitor.follow(&watch.processes());
         watch.charge_upkeep(self.monitor.take_cpu_time());
         let found = self.monitor.take();
@@ -56,13 +69,18 @@ impl Heat {
             self.monitor.set_interval(interval);
         }
         for (pid, regions) in found {
-            let Some(process) = watch.number(pid) else { continue };
+            let Some(process) = watch.number(pid) else {
+                continue;
+            };
             self.regions += regions.len() as u64;
             for region in whole_pages(&regions, self.shift) {
                 self.add(process, &region, tracker, controller);
             }
         }
-        failed.into_iter().map(|(pid, error)| not_monitored(pid, &error)).collect()
+        failed
+            .into_iter()
+            .map(|(pid, error)| not_monitored(pid, &error))
+            .collect()
     }
 
     /// Every page of a region that is known gets its count; that of pages never seen to be in memory is of no use.
@@ -173,27 +191,32 @@ mod tests {
             of(0x5000, 0x6000, 1),
             of(0x2_1000, 0x2_2000, 4),
         ];
-        assert_eq!(whole_pages(&found, 12), [
-            of(0x1000, 0x2000, 2),
-            of(0x2000, 0x3000, 2),
-            of(0x3000, 0x4000, 9),
-            of(0x4000, 0x5000, 9),
-            of(0x5000, 0x6000, 1),
-            of(0x2_1000, 0x2_2000, 4),
-        ]);
+        assert_eq!(
+            whole_pages(&found, 12),
+            [
+                of(0x1000, 0x2000, 2),
+                of(0x2000, 0x3000, 2),
+                of(0x3000, 0x4000, 9),
+                of(0x4000, 0x5000, 9),
+                of(0x5000, 0x6000, 1),
+                of(0x2_1000, 0x2_2000, 4),
+            ]
+        );
         // Pages of 16 KiB.
-        assert_eq!(whole_pages(&found, 14), [
-            of(0, 0x4000, 9),
-            of(0x4000, 0x8000, 9),
-            of(0x2_0000, 0x2_4000, 4),
-        ]);
+        assert_eq!(
+            whole_pages(&found, 14),
+            [of(0, 0x4000, 9), of(0x4000, 0x8000, 9), of(0x2_0000, 0x2_4000, 4),]
+        );
         let long = [of(0, 0x1_0000, 3), of(0x1_0000, 0x1_1000, 5)];
-        assert_eq!(whole_pages(&long, 14), [
-            of(0, 0x4000, 3),
-            of(0x4000, 0xc000, 3),
-            of(0xc000, 0x1_0000, 3),
-            of(0x1_0000, 0x1_4000, 5),
-        ]);
+        assert_eq!(
+            whole_pages(&long, 14),
+            [
+                of(0, 0x4000, 3),
+                of(0x4000, 0xc000, 3),
+                of(0xc000, 0x1_0000, 3),
+                of(0x1_0000, 0x1_4000, 5),
+            ]
+        );
     }
 
     #[test]

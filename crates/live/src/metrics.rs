@@ -88,7 +88,7 @@ fn text(target: &str, status: &Status) -> String {
     out.counter(
         "samples_total",
         "Accesses sampled by hint faults.",
-        (status.figures.hints + status.figures.unknown) as f64,
+        status.samples() as f64,
     );
     out.counter(
         "samples_lost_total",

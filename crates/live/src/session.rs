@@ -171,9 +171,13 @@ impl Session {
                 None => Tracker::new(nodes, shift, MOST_PAGES),
             },
             heat: match (sensor, &tier) {
-                (Sensor::Damon, Some(tier)) => {
-                    Some(Heat::start(&host, options.interval, shift, tier, &topology.machine)?)
-                }
+                (Sensor::Damon, Some(tier)) => Some(Heat::start(
+                    &host,
+                    options.interval,
+                    shift,
+                    tier,
+                    &topology.machine,
+                )?),
                 _ => None,
             },
             shared: options.shared.then(|| SharedPages::new(shift, MOST_PAGES)),

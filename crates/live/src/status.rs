@@ -173,6 +173,25 @@ impl Status {
         }
     }
 
+    /// Samples of accesses; beside DAMON's counts of all pages single faults are none.
+    pub(crate) fn samples(&self) -> u64 {
+        match self.regions {
+            Some(_) => 0,
+            None => self.figures.hints + self.figures.unknown,
+        }
+    }
+
+    /// How locality is known: `from 12 samples`.
+    fn known_from(&self) -> String {
+        match self.regions {
+            Some(regions) => format!(
+                "DAMON counted accesses to {}, not whose",
+                exact(regions, "region")
+            ),
+            None => format!("from {}", exact(self.samples(), "sample")),
+        }
+    }
+
     /// The figures of a command that ran without a session, because there is one memory node only.
     #[must_use]
     pub fn unbalanced(options: &Options, topology: &Topology, time: Duration, exit_status: u8) -> Self {
@@ -302,10 +321,10 @@ impl Status {
             None => "what the kernel moved by itself, it does not say".to_owned(),
         };
         let mut out = format!(
-            "local accesses: {} in the first interval, {} in the last (from {}); cost: observing {} of the CPU time ({} allowed beyond the start), {} {} of the run time ({} allowed){}\n",
+            "local accesses: {} in the first interval, {} in the last ({}); cost: observing {} of the CPU time ({} allowed beyond the start), {} {} of the run time ({} allowed){}\n",
             local(self.first),
             local(self.last),
-            exact(self.figures.hints + self.figures.unknown, "sample"),
+            self.known_from(),
             percent(self.figures.cost),
             share(self.observe),
             if self.dry {
@@ -332,7 +351,7 @@ impl Status {
                 bytes(fast.of_bytes),
                 if self.dry { "would be" } else { "are" },
                 format_list(&fast.nodes),
-                match self.figures.hints + self.figures.unknown {
+                match self.samples().max(self.regions.unwrap_or(0)) {
                     0 =>
                         "; no access was sampled, so nothing is known of its pages: start the program under `nodewise balance … --`",
                     _ => "",

@@ -4,8 +4,8 @@
 //! once a node), and what copies inside the program have to be compared with: it needs no change of the program, and all of its
 //! memory on every node.
 
-use crate::mirror::nearest;
-use crate::{Context, Copies, PolicyError};
+use crate::copies::{Copies, nearest};
+use crate::{Context, PolicyError};
 use nodewise_analysis::figures::bytes;
 use nodewise_machine::NodeId;
 

@@ -11,6 +11,7 @@
 #![forbid(unsafe_code)]
 
 pub mod asym;
+mod copies;
 mod deal;
 mod distribution;
 pub mod formulas;
@@ -28,15 +29,14 @@ mod tier;
 #[cfg(test)]
 mod fixtures;
 
+pub use copies::{Copies, Mirrored};
 pub use deal::{Deal, lowest_terms};
 pub use distribution::{ObjectPage, cumulative};
 pub use instances::INSTANCES;
 pub use mapping::Mapping;
 pub use migration::{MIGRATION_POLICIES, MigrationPolicy, Move, Observed, Reason, Rows, migration_policy};
-pub use mirror::{
-    Copies, MIRROR, MIRROR_USAGE, Mirror, Mirrored, copies_fit, makes_copies, not_a_placement, plan_copies,
-};
-pub use policies::{Outside, page_policies, page_policy};
+pub use mirror::{MIRROR, MIRROR_USAGE, Mirror, copies_fit};
+pub use policies::{Outside, makes_copies, not_a_placement, page_policies, page_policy, plan_copies};
 pub use policy::{Context, PagePolicy, PolicyError};
 pub use rules::{
     Applied, Dealt, Distribution, DistributionError, Kept, NAMED_KINDS, Named, NodeRun, Order, OtherRuns,

@@ -3,7 +3,7 @@
 //! A page policy gives each page one node; here readers of one page find it on several. A program makes the copies itself
 //! (`nw_replicate` of libnodewise), once the object is filled, and each thread reads the nearest.
 
-use crate::instances::{INSTANCES, instances};
+use crate::copies::{Copies, Mirrored, nearest};
 use crate::listed_nodes::listed_nodes;
 use crate::{Context, Named, PolicyError};
 use glob::Pattern;
@@ -38,82 +38,10 @@ pub struct Mirror {
     holders: Vec<NodeId>,
 }
 
-/// Copies of one object.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Mirrored {
-    /// Its identifier in the profile.
-    pub object: ObjectId,
-    /// Its name in the profile.
-    pub name: String,
-    /// Bytes of one copy, in whole pages.
-    pub bytes: u64,
-    /// The slice after which it is copied: that of the last store to it, else that of the first access. `None`: before the
-    /// program works, as of files.
-    pub after: Option<SliceId>,
-    /// Whether a store to it was recorded. What system calls write (`read`) is not seen.
-    pub stored: bool,
-}
-
-/// Which objects are copied, when, and which copy each node reads.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Copies {
-    /// The policy as written.
-    pub policy: String,
-    /// The nodes that have copies, ascending.
-    pub holders: Vec<NodeId>,
-    /// By node: the one whose copy its CPUs read, itself if it has one, else that with the least latency.
-    pub nearest: Vec<NodeId>,
-    /// In the order of the profile's objects.
-    pub objects: Vec<Mirrored>,
-    /// If each node has an instance of the program instead: bytes of one, in whole pages.
-    pub instance_bytes: Option<u64>,
-}
-
-impl Copies {
-    /// Bytes of all copies, beside the objects themselves; of all instances.
-    #[must_use]
-    pub fn bytes(&self) -> u64 {
-        self.bytes_a_node() * self.holders.len() as u64
-    }
-
-    /// Bytes of the copies, or of the instance, on one node.
-    #[must_use]
-    pub fn bytes_a_node(&self) -> u64 {
-        let copied = || self.objects.iter().map(|o| o.bytes).sum();
-        self.instance_bytes.unwrap_or_else(copied)
-    }
-}
-
-/// Whether a policy gives pages several nodes: a [`Mirror`], or `instances`.
-#[must_use]
-pub fn makes_copies(text: &str) -> bool {
-    text == INSTANCES || is_mirror(text)
-}
-
-fn is_mirror(text: &str) -> bool {
+/// Whether a policy is a [`Mirror`].
+pub(crate) fn is_mirror(text: &str) -> bool {
     let rest = text.strip_prefix(MIRROR);
     rest.is_some_and(|r| r.is_empty() || r.starts_with([':', '@']))
-}
-
-/// What a policy that [makes copies](makes_copies) copies.
-///
-/// # Errors
-/// One line, if it is none, or copies do not suit what it names.
-pub fn plan_copies(text: &str, context: &Context<'_>, writes: &LastWrites) -> Result<Copies, PolicyError> {
-    match text {
-        INSTANCES => instances(context),
-        _ => Mirror::parse(text, context.machine)?.plan(context, writes),
-    }
-}
-
-/// Why a policy that makes copies is refused where placements are asked for.
-#[must_use]
-pub fn not_a_placement(policy: &str) -> String {
-    let why = match policy {
-        INSTANCES => "starts the program once a node, which is yours to do (`numactl -N NODE -m NODE`)",
-        _ => "makes copies, which only the program itself can read (nw_replicate of libnodewise)",
-    };
-    format!("`{policy}` {why}; `nodewise simulate` and `nodewise report` predict what that gains")
 }
 
 /// Whether copies of this size may be suggested: they take at most a quarter of the smallest node that has CPUs.
@@ -287,22 +215,6 @@ impl Mirror {
             self.text
         ))
     }
-}
-
-/// By node: the holder that its CPUs read with the least latency, itself if it is one.
-pub(crate) fn nearest(holders: &[NodeId], machine: &Machine) -> Vec<NodeId> {
-    let of = |reader: NodeId| {
-        if holders.contains(&reader) {
-            return reader;
-        }
-        let by_latency = |a: &&NodeId, b: &&NodeId| {
-            machine
-                .latency(reader, **a)
-                .total_cmp(&machine.latency(reader, **b))
-        };
-        holders.iter().min_by(by_latency).copied().unwrap_or(reader)
-    };
-    machine.node_ids().map(of).collect()
 }
 
 /// An array or a file that was accessed: what the library can copy.

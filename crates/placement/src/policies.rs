@@ -37,9 +37,11 @@ pub use tiered::{Filling, Order, Tiered};
 pub(crate) use weighted::round as weighted_round;
 pub use weighted::{Weighted, weights};
 
-use crate::instances::INSTANCES;
-use crate::mirror::{MIRROR_USAGE, makes_copies, not_a_placement};
-use crate::{PagePolicy, PolicyError};
+use crate::copies::Copies;
+use crate::instances::{INSTANCES, instances};
+use crate::mirror::{MIRROR_USAGE, Mirror, is_mirror};
+use crate::{Context, PagePolicy, PolicyError};
+use nodewise_analysis::LastWrites;
 use nodewise_machine::Machine;
 
 type Policy = Box<dyn PagePolicy>;
@@ -244,6 +246,33 @@ pub fn page_policy(
         machine,
         outside,
     })
+}
+
+/// Whether a policy gives pages several nodes: a [`Mirror`], or `instances`.
+#[must_use]
+pub fn makes_copies(text: &str) -> bool {
+    text == INSTANCES || is_mirror(text)
+}
+
+/// What a policy that [makes copies](makes_copies) copies.
+///
+/// # Errors
+/// One line, if it is none, or copies do not suit what it names.
+pub fn plan_copies(text: &str, context: &Context<'_>, writes: &LastWrites) -> Result<Copies, PolicyError> {
+    match text {
+        INSTANCES => instances(context),
+        _ => Mirror::parse(text, context.machine)?.plan(context, writes),
+    }
+}
+
+/// Why a policy that makes copies is refused where placements are asked for.
+#[must_use]
+pub fn not_a_placement(policy: &str) -> String {
+    let why = match policy {
+        INSTANCES => "starts the program once a node, which is yours to do (`numactl -N NODE -m NODE`)",
+        _ => "makes copies, which only the program itself can read (nw_replicate of libnodewise)",
+    };
+    format!("`{policy}` {why}; `nodewise simulate` and `nodewise report` predict what that gains")
 }
 
 #[cfg(test)]
