@@ -226,10 +226,16 @@ impl Monitor {
         Ok(())
     }
 
-    /// Changes how often regions are checked and reported, unless a change is still under way. Before Linux 6.15 a change takes up to
-    /// an interval, so a thread waits for it.
+    /// Whether a change of the interval is under way.
+    #[must_use]
+    pub fn is_changing(&self) -> bool {
+        self.change.as_ref().is_some_and(|change| !change.is_finished())
+    }
+
+    /// Changes how often regions are checked and reported. Before Linux 6.15 that takes up to an interval, so a thread waits for it; until
+    /// then another change has no effect.
     pub fn set_interval(&mut self, interval: Duration) {
-        if self.change.as_ref().is_some_and(|change| !change.is_finished()) {
+        if self.is_changing() {
             return;
         }
         self.interval = interval;
@@ -246,12 +252,6 @@ impl Monitor {
             }
         };
         self.change = Builder::new().name("damon".to_owned()).spawn(change).ok();
-    }
-
-    /// Time between two reports of regions.
-    #[must_use]
-    pub fn interval(&self) -> Duration {
-        self.interval
     }
 
     /// The last complete interval of each process since the last call: all of its regions, ascending.
@@ -290,9 +290,7 @@ impl Slot {
 
 impl Drop for Monitor {
     fn drop(&mut self) {
-        if let Some(change) = self.change.take() {
-            let _ = change.join();
-        }
+        // A change that is under way ends with the kernel's threads.
         self.slots.clear();
         drop(self.alive.take());
         // SAFETY: our own child, which ends now that the pipe is closed.

@@ -65,7 +65,8 @@ impl Heat {
         let failed = self.monitor.follow(&watch.processes());
         watch.charge_upkeep(self.monitor.take_cpu_time());
         let found = self.monitor.take();
-        if let Some(interval) = self.pace.next(watch.savings(), !found.is_empty()) {
+        let in_effect = !found.is_empty() && !self.monitor.is_changing();
+        if let Some(interval) = self.pace.next(watch.savings(), in_effect) {
             self.monitor.set_interval(interval);
         }
         for (pid, regions) in found {
@@ -146,7 +147,7 @@ struct Pace {
     /// The interval with which it began, and the present one.
     least: Duration,
     now: Duration,
-    /// Whether regions were reported since the last change: it takes until then to take effect.
+    /// Whether the last change has taken effect.
     in_effect: bool,
 }
 
@@ -159,9 +160,10 @@ impl Pace {
         }
     }
 
-    /// The next interval, if it is another one. `savings`: the account of the budget, as a share of what it can hold.
-    fn next(&mut self, savings: f64, reported: bool) -> Option<Duration> {
-        self.in_effect |= reported;
+    /// The next interval, if it is another one. `savings`: the account of the budget, as a share of what it can hold. `in_effect`: regions
+    /// were reported, and no change is under way.
+    fn next(&mut self, savings: f64, in_effect: bool) -> Option<Duration> {
+        self.in_effect |= in_effect;
         let next = match savings {
             _ if !self.in_effect => self.now,
             spent if spent < 0.0 => (self.now * 2).min(self.least * SLOWEST),

@@ -4,6 +4,7 @@
 use crate::event::MovedPages;
 use crate::fault_latency::FaultLatencies;
 use crate::mover::Mover;
+use crate::options::MOST_RANKED_PAGES;
 use crate::residents::{Looked, residents};
 use crate::status::FastMemory;
 use crate::topology::Topology;
@@ -38,6 +39,8 @@ pub struct Ranking {
     /// Period of the kernel's scans, if we may change it.
     scan_period: Option<Duration>,
     fast: FastMemory,
+    /// Whether there was more memory than is ranked.
+    full: bool,
 }
 
 impl Ranking {
@@ -55,7 +58,13 @@ impl Ranking {
             latencies: (sensor == Sensor::HintFaults).then(|| FaultLatencies::new(from_start)),
             scan_period,
             fast: FastMemory::default(),
+            full: false,
         }
+    }
+
+    /// Whether there was more memory than is ranked since the last call.
+    pub fn take_full(&mut self) -> bool {
+        std::mem::take(&mut self.full)
     }
 
     /// What is in fast memory, as of the last decision.
@@ -141,7 +150,7 @@ impl Ranking {
             self.leave_fast_memory(topology);
         }
         let shift = BASE_PAGE_SHIFT + page_shift;
-        let (mut found, mut by_region) = (Vec::new(), HashMap::new());
+        let (mut found, mut by_region, mut known) = (Vec::new(), HashMap::new(), 0);
         for pid in watch.processes() {
             let Some(process) = watch.number(pid) else {
                 continue;
@@ -151,7 +160,10 @@ impl Ranking {
                 let node = node.and_then(|node| topology.node(node));
                 (page, mover.supposed_home(page).or(node))
             };
-            let homes = residents(&self.host, pid, shift, self.looked);
+            let left = MOST_RANKED_PAGES.saturating_sub(known);
+            let homes = residents(&self.host, pid, shift, self.looked, left);
+            known += homes.len();
+            self.full |= homes.len() == left;
             for (address, _) in &homes {
                 *by_region
                     .entry((process, FaultLatencies::region_of(*address)))

@@ -22,10 +22,10 @@ pub enum Looked {
     Mapped,
 }
 
-/// Addresses of the pages in memory of a process, ascending, with the kernel's number of their nodes; of
+/// Addresses of the pages in memory of a process, ascending, the first `most` of them, with the kernel's number of their nodes; of
 /// larger pages (`1 << shift` bytes) the first part that is in memory. The node is unknown while a hint fault is due before
 /// Linux 6.6.
-pub fn residents(host: &Host, pid: u32, shift: u32, looked: Looked) -> Vec<(u64, Option<u32>)> {
+pub fn residents(host: &Host, pid: u32, shift: u32, looked: Looked, most: usize) -> Vec<(u64, Option<u32>)> {
     let (Ok(areas), Ok(ranges), Ok(pagemap)) = (host.maps(pid), host.numa_maps(pid), Pagemap::of(pid)) else {
         return Vec::new(); // the process has ended
     };
@@ -51,15 +51,18 @@ pub fn residents(host: &Host, pid: u32, shift: u32, looked: Looked) -> Vec<(u64,
         );
         let read = pagemap.resident(first, count, |page| {
             let address = page << BASE_PAGE_SHIFT;
-            if addresses
+            let is_new = addresses
                 .last()
-                .is_none_or(|last| last >> shift != address >> shift)
-            {
+                .is_none_or(|last| last >> shift != address >> shift);
+            if is_new && addresses.len() < most {
                 addresses.push(address);
             }
         });
         if read.is_err() {
             return Vec::new();
+        }
+        if addresses.len() == most {
+            break;
         }
     }
     let mut found = Vec::with_capacity(addresses.len());
@@ -87,6 +90,7 @@ mod tests {
             std::process::id(),
             BASE_PAGE_SHIFT,
             Looked::Private,
+            usize::MAX,
         );
         assert!(found.is_sorted_by(|a, b| a.0 < b.0));
         let within = |start: u64, bytes: u64| {
@@ -98,8 +102,31 @@ mod tests {
         let whole = start.next_multiple_of(BASE_PAGE_SIZE);
         assert_eq!(within(whole, (pages as u64 - 1) << BASE_PAGE_SHIFT), pages - 1);
         assert!(within(untouched.as_ptr() as u64, 64 << 20) < 8);
-        let huge = residents(&Host::default(), std::process::id(), 21, Looked::Mapped);
+        let few = residents(
+            &Host::default(),
+            std::process::id(),
+            BASE_PAGE_SHIFT,
+            Looked::Private,
+            7,
+        );
+        assert_eq!(few[..], found[..7]);
+        let huge = residents(
+            &Host::default(),
+            std::process::id(),
+            21,
+            Looked::Mapped,
+            usize::MAX,
+        );
         assert!(huge.windows(2).all(|two| two[0].0 >> 21 < two[1].0 >> 21));
-        assert!(residents(&Host::default(), u32::MAX, BASE_PAGE_SHIFT, Looked::Sampled).is_empty());
+        assert!(
+            residents(
+                &Host::default(),
+                u32::MAX,
+                BASE_PAGE_SHIFT,
+                Looked::Sampled,
+                usize::MAX
+            )
+            .is_empty()
+        );
     }
 }

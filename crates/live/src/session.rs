@@ -51,6 +51,8 @@ pub struct Session {
     mover: Mover,
     /// The user was told that some processes are left out.
     said_left_out: bool,
+    /// The user was told that there is more memory than is ranked.
+    said_full: bool,
     interval: Duration,
     began: Duration,
     decides_at: Duration,
@@ -184,6 +186,7 @@ impl Session {
             ranking: tier.map(|tier| Ranking::new(tier, sensor, of_command, adapted)),
             controller: Controller::new(policy, settings),
             said_left_out: false,
+            said_full: false,
             interval: options.interval,
             decides_at: began + options.interval,
             holding: HoldingTimes::new(began),
@@ -304,8 +307,14 @@ impl Session {
             shift,
             self.interval,
         );
+        let full = ranking.take_full();
         for (pid, moved) in found {
             self.found_elsewhere(pid, &moved);
+        }
+        if full && !std::mem::replace(&mut self.said_full, true) {
+            self.tell(&Event::Notice(
+                "there is more memory than the 16777216 pages that are ranked; the rest stays where it is",
+            ));
         }
         if let Some(heat) = &mut self.heat {
             let lines = heat.take_in(&mut self.watch, &mut self.tracker, &mut self.controller);
