@@ -201,7 +201,9 @@ pub(crate) fn of_file(found: &Found) -> anyhow::Result<(Residence, Metadata)> {
         bail!("it lies in huge pages (hugetlbfs), whose nodes only a process shows: `nodewise files PID`");
     }
     if Backing::of(&file)? == Backing::Device {
-        bail!("it lies on a file system that maps the device's own memory (dax), and has no pages in the page cache");
+        bail!(
+            "it lies on a file system that maps the device's own memory (dax), and has no pages in the page cache"
+        );
     }
     let residence = Residence::of(&file, metadata.len(), u64::MAX).map_err(explained)?;
     Ok((residence, metadata))

@@ -104,12 +104,7 @@ impl Session {
             .map(|period| hold_scan(&host, period))
             .transpose()?;
         let tier = policy.tier().cloned();
-        let sensor = wanted.choose(&host).or_else(|why| match (wanted, &tier) {
-            // The only one that such policies alone can use; what the others lack is easier to come by.
-            (Sensor::Auto, Some(_)) => Sensor::Damon.choose(&host).map_err(|_| why),
-            _ => Err(why),
-        })?;
-        if sensor == Sensor::Damon && tier.is_none() {
+        if wanted == Sensor::Damon && tier.is_none() {
             return Err(LiveError::new(format!(
                 "--sensor damon: DAMON tells how often memory is accessed and not by whom, which {} needs to know; hot:NODES does not",
                 options.policy
@@ -120,6 +115,11 @@ impl Session {
                 "policies that rank pages look at private memory only: leave --shared out, or choose another policy",
             ));
         }
+        let sensor = wanted.choose(&host).or_else(|why| match (wanted, &tier) {
+            // The only one that such policies alone can use; what the others lack is easier to come by.
+            (Sensor::Auto, Some(_)) => Sensor::Damon.choose(&host).map_err(|_| why),
+            _ => Err(why),
+        })?;
         let adapts = tier.is_some() && sensor == Sensor::HintFaults && scan.is_none();
         let holder = match (holder, tier.as_ref().and_then(|t| topology.slow_without_cpus(t))) {
             (Some(holder), Some(node)) => Some(holder.with_one_policy(node)),

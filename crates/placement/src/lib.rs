@@ -32,7 +32,7 @@ mod fixtures;
 pub use copies::{Copies, Mirrored};
 pub use deal::{Deal, lowest_terms};
 pub use distribution::{ObjectPage, cumulative};
-pub use instances::INSTANCES;
+pub use instances::{INSTANCES, instance_pages};
 pub use mapping::Mapping;
 pub use migration::{MIGRATION_POLICIES, MigrationPolicy, Move, Observed, Reason, Rows, migration_policy};
 pub use mirror::{MIRROR, MIRROR_USAGE, Mirror, copies_fit};

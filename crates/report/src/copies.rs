@@ -19,8 +19,8 @@ pub struct Copied {
     pub bytes_a_node: u64,
     /// Time of copying, which is part of the predicted time.
     pub seconds: f64,
-    /// Speed-up over the baseline in the slices after the last copy: smallest, typical and largest value. Of instances, what they
-    /// do in all in the same time.
+    /// Speed-up over the baseline in the slices after the last copy: smallest, typical and largest value. Of instances, in all
+    /// slices: what they do together in the same time.
     pub speedup_once_filled: [f64; 3],
     /// The placement that is fastest in the same slices.
     pub best_placement: String,
@@ -56,8 +56,11 @@ impl Copied {
     #[must_use]
     pub fn of<'p>(policy: &Prediction, placements: impl Iterator<Item = &'p Prediction>) -> Option<Self> {
         let made = policy.copied.as_ref()?;
-        let best = placements.max_by(|a, b| a.speedup_later.typical.total_cmp(&b.speedup_later.typical))?;
-        let (gain, other) = (policy.speedup_later, best.speedup_later);
+        // Instances are there from the beginning, and need no later to compare.
+        let instances = made.copies.instance_bytes.is_some();
+        let speedup = |p: &Prediction| if instances { p.speedup } else { p.speedup_later };
+        let best = placements.max_by(|a, b| speedup(a).typical.total_cmp(&speedup(b).typical))?;
+        let (gain, other) = (speedup(policy), speedup(best));
         let even = |gain: f64| made.break_even_seconds(gain, other.typical);
         let object = |o: &Mirrored| CopiedObject {
             name: o.name.clone(),
@@ -68,7 +71,7 @@ impl Copied {
         let copies = &made.copies;
         let mut copied = Self {
             nodes: copies.holders.iter().map(|n| n.0).collect(),
-            instances: copies.instance_bytes.is_some(),
+            instances,
             bytes: copies.bytes(),
             bytes_a_node: copies.bytes_a_node(),
             seconds: made.seconds,
@@ -112,7 +115,7 @@ impl Copied {
     fn of_instances(&self, policy: &str) -> String {
         let nodes = self.nodes.len() as f64;
         format!(
-            "{policy}: an instance of the program on each of the nodes {}, its threads divided among them, {} on each: together {} as \
+            "{policy}: an instance of the program on each of the nodes {}, its threads divided among them, {} on each (mapped files apart): together {} as \
              fast, and {}, the best placement of one program, {}.{} That holds if the work is independent pieces, such as requests, which \
              no recording shows; a piece takes {} as long as now. To start them: `numactl -N NODE -m NODE`, once a node.",
             format_list(&self.nodes),

@@ -1,12 +1,12 @@
 //! Policies that copy what is only read: until an object is copied its pages are where a mapping has them, then each CPU
-//! reads the nearest copy. With an instance of the program on each node, all pages are so from the beginning: together the instances
-//! do the recorded work in this time, and the traffic of each stays on its node.
+//! reads the nearest copy. With an instance of the program on each node, all pages but those of files are so from the beginning: together
+//! the instances do the recorded work in this time.
 
 use crate::moving::MoveCost;
 use crate::resources::Resources;
 use crate::sums::Sums;
 use nodewise_machine::NodeId;
-use nodewise_placement::{Context, Copies, Mapping, Mirrored};
+use nodewise_placement::{Context, Copies, Mapping, Mirrored, instance_pages};
 use nodewise_profile::SliceId;
 use std::collections::BTreeMap;
 
@@ -40,8 +40,8 @@ struct Pages {
 pub(crate) struct CopyingPolicy {
     pub copies: Copies,
     objects: Vec<Pages>,
-    /// Pages of an instance on each node; 0 if there is one program.
-    instance: u32,
+    /// Indices in the histogram of the pages of which each node has its own, ascending; none if there is one program.
+    instance: Vec<u32>,
     /// Pages on each node, copies included.
     pub pages_at: Vec<u64>,
     pub paid: MoveCost,
@@ -64,12 +64,19 @@ impl CopyingPolicy {
             pages: pages.remove(&of.object).unwrap_or_default(),
         });
         let nodes = context.machine.node_count();
+        let instance: Vec<u32> = match copies.instance_bytes {
+            Some(_) => instance_pages(context).collect(),
+            None => Vec::new(),
+        };
         let mut pages_at = vec![0; nodes];
-        for node in start.nodes.iter().filter(|_| copies.instance_bytes.is_none()) {
+        for node in &start.nodes {
             pages_at[node.index()] += 1;
         }
+        for page in &instance {
+            pages_at[start.nodes[*page as usize].index()] -= 1;
+        }
         Self {
-            instance: copies.instance_bytes.map_or(0, |_| start.nodes.len() as u32),
+            instance,
             objects: objects.collect(),
             copies,
             pages_at,
@@ -93,9 +100,9 @@ impl CopyingPolicy {
         let mut now = MoveCost::new(resources.nodes, seconds_per_gb);
         let mut all = Vec::new();
         if after.is_none() {
-            all.extend(0..self.instance);
+            all.extend(&self.instance);
             for holder in &self.copies.holders {
-                self.pages_at[holder.index()] += u64::from(self.instance);
+                self.pages_at[holder.index()] += self.instance.len() as u64;
             }
         }
         for Pages { of, pages } in self.objects.iter().filter(|p| p.of.after == after) {

@@ -246,7 +246,8 @@ fn damon(host: &Host) -> Finding {
         Err(Refusal::Missing) => finding("this kernel does not have it; nothing here needs it".to_owned()),
         Err(Refusal::InUse) => finding(
             "others use it, so `balance --sensor damon` is refused; `balance` says if their schemes move pages".to_owned(),
-        ),
+        )
+        .with_remedy(nodewise_observe::faults::damon_unavailable(&Refusal::InUse).remedy()),
         Ok(()) | Err(Refusal::NotPermitted) => finding(
             "this kernel has it: it tells how hot a region is and not who uses it, which suffices for `balance --policy hot:NODES \
              --sensor damon` (root)"
