@@ -116,8 +116,10 @@ pub(crate) fn expected_local(residence: &Residence, cpu_share: &BTreeMap<u32, f6
 
 /// Looks at an object of the host through its file, and where that cannot be opened through those who map it.
 pub(crate) fn of_mapped(host: &Host, object: &Mapped, most: u64, mappings: &mut Mappings<'_>) -> Entry {
+    if object.kind == Kind::Dax {
+        return Entry::new(object, on_device(host, object), Source::Mapping);
+    }
     match through_file(host, object, most) {
-        _ if object.kind == Kind::Dax => Entry::new(object, on_device(host, object), Source::Mapping),
         Ok(residence) => Entry::new(object, residence, Source::File),
         Err(_) => Entry::new(object, through_mappings(object, mappings), Source::Mapping),
     }

@@ -2,7 +2,7 @@
 
 use nodewise_control::{Controller, Tracker};
 use nodewise_linux::Host;
-use nodewise_linux::damon::{MOST_PROCESSES, Monitor, Refusal, Region};
+use nodewise_linux::damon::{MOST_PROCESSES, Monitor, Region};
 use nodewise_machine::{Machine, NodeId};
 use nodewise_observe::faults::{Unavailable, Watch, damon_unavailable};
 use nodewise_placement::Tier;
@@ -43,8 +43,7 @@ impl Heat {
                 .find(|n| machine.cpu_nodes().any(|c| c == *n))
         };
         Ok(Self {
-            monitor: Monitor::start(host, interval)
-                .map_err(|refusal: Refusal| damon_unavailable(&refusal))?,
+            monitor: Monitor::start(host, interval).map_err(|refusal| damon_unavailable(&refusal))?,
             pace: Pace::new(interval),
             reader: of_tier()
                 .or_else(|| machine.cpu_nodes().next())

@@ -312,9 +312,9 @@ impl Session {
             self.found_elsewhere(pid, &moved);
         }
         if full && !std::mem::replace(&mut self.said_full, true) {
-            self.tell(&Event::Notice(
-                "there is more memory than the 16777216 pages that are ranked; the rest stays where it is",
-            ));
+            self.tell(&Event::Notice(&format!(
+                "there is more memory than the {MOST_RANKED_PAGES} pages that are ranked; the rest stays where it is"
+            )));
         }
         if let Some(heat) = &mut self.heat {
             let lines = heat.take_in(&mut self.watch, &mut self.tracker, &mut self.controller);
