@@ -309,6 +309,10 @@ fn because(varied: Varied, simulation: &Simulation) -> String {
             simulation.machine,
             between(parameters.assumed_latency, " times")
         ),
+        Varied::CacheConflicts => format!(
+            "how lines get into each other's way in the memory-side caches of {}, which depends on the pages that its kernel gives",
+            simulation.machine
+        ),
         Varied::Cores => format!(
             "how long its cores compute ({}; `--core-factor F`, if you know)",
             between(parameters.core_factor, " times as long as the recording host's")

@@ -14,6 +14,7 @@ pub(crate) fn machine(cpus: &[&[u32]]) -> Machine {
         bandwidth: 10_000.0,
         kind: None,
         socket: None,
+        cache: None,
     };
     let latency = |r, m| if r == m { 100.0 } else { 200.0 };
     Machine {

@@ -252,6 +252,8 @@ fn a_machine_in_several_modes_ends_with_a_line_a_mode() {
     for (machine, expected) in [
         ("epyc-2s-nps4:nps=3", "a divisor of 4"),
         ("epyc-2s-nps4:nps=x", "`x` is no number of nodes a socket"),
+        ("epyc-2s-nps4:hbm=cache", "no node of HBM"),
+        ("xeonmax-2s-snc4-flat:hbm=on", "write cache or flat"),
         ("machine-a:nps=1", "nodes.socket"),
         ("spr-2s-cxl:nps=2", "has one node, which cannot be divided"),
     ] {

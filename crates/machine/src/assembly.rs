@@ -3,6 +3,7 @@
 use crate::file::{LinkEntry, MachineFile, NodeEntry};
 use crate::hops::way_bandwidth;
 use crate::listed::RouteEntry;
+use crate::memory_cache::CacheEntry;
 use crate::routing::{SharedLink, shortest_paths};
 use crate::text::{parse_bytes, parse_list};
 use crate::validation::{positive, square};
@@ -174,6 +175,7 @@ fn node(entry: &NodeEntry, index: usize, matrix: Option<f64>) -> Result<Node, Ma
             .ok_or_else(|| MachineError::invalid("needs a bandwidth, there or in the bandwidth matrix"))?,
         kind: entry.kind,
         socket: entry.socket,
+        cache: entry.cache.clone().map(CacheEntry::into_cache).transpose()?,
     })
 }
 

@@ -2,6 +2,7 @@
 
 use crate::hops::way_bandwidth;
 use crate::listed::RouteEntry;
+use crate::memory_cache::CacheEntry;
 use crate::routing::SharedLink;
 use crate::text::{format_bytes, format_list};
 use crate::{HopRule, Link, LinkId, Machine, MachineError, MemoryKind, Node, NodeId};
@@ -54,6 +55,8 @@ pub(crate) struct NodeEntry {
     pub kind: Option<MemoryKind>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub socket: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cache: Option<CacheEntry>,
 }
 
 /// A link entry: `from`/`to` is one direction, `between` both directions, `among` both directions of every pair.
@@ -171,6 +174,7 @@ impl NodeEntry {
             os_index: Some(node.os_index),
             kind: node.kind,
             socket: node.socket,
+            cache: node.cache.as_ref().map(CacheEntry::of),
         }
     }
 }

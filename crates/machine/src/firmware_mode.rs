@@ -1,21 +1,21 @@
-//! A machine as it would be with fewer nodes a socket: what NPS (AMD) and SNC (Intel) in the firmware's set-up choose.
+//! A machine as it would be in another mode of the firmware: with fewer nodes a socket, as NPS (AMD) and SNC (Intel)
+//! choose, or with its HBM as a cache.
 
 use crate::hops::way_bandwidth;
+use crate::memory_cache;
 use crate::{
-    Channels, Filling, Flow, Link, LinkId, Machine, MachineError, MemoryKind, Node, NodeId, Route, Source,
+    Channels, Filling, Flow, Link, LinkId, Machine, MachineError, MemoryCache, MemoryKind, Node, NodeId, Route,
+    Source,
 };
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
-/// How the number of nodes a socket is written after a machine's name: `epyc-2s-nps4:nps=1`.
-const MODES: [&str; 2] = ["nps=", "snc="];
+/// How modes are written after a machine's name: `epyc-2s-nps4:nps=1`, `xeonmax-2s-snc4-flat:hbm=cache`.
+const MODES: [&str; 3] = ["nps=", "snc=", memory_cache::MODE];
 
-/// A machine's name without `:nps=N` or `:snc=N`, and N as it is written.
+/// A machine's name without its last mode, and that mode, as `nps=1`.
 pub(crate) fn split_mode(spec: &str) -> Option<(&str, &str)> {
-    let (machine, mode) = spec.rsplit_once(':')?;
-    MODES
-        .iter()
-        .find_map(|name| mode.strip_prefix(name))
-        .map(|count| (machine, count))
+    let is_mode = |mode: &str| MODES.iter().any(|name| mode.starts_with(name));
+    spec.rsplit_once(':').filter(|(_, mode)| is_mode(mode))
 }
 
 /// A comma-separated list of machines, in which modes may follow a machine: `epyc-2s-nps4,nps=1,2,4` is that machine with
@@ -47,6 +47,23 @@ pub fn machine_list(text: &str) -> Vec<String> {
 }
 
 impl Machine {
+    /// The machine in a mode, as `nps=2`, `snc=1` or `hbm=cache`; `hbm=flat` is as its file has it.
+    pub(crate) fn in_mode(&self, mode: &str) -> Result<Self, MachineError> {
+        let (name, value) = mode.split_once('=').unwrap_or((mode, ""));
+        let error = |what: String| Err(MachineError::invalid(format!("{}:{mode}: {what}", self.name)));
+        let mut machine = match (name, value) {
+            ("hbm", "cache") => self.with_hbm_as_cache()?,
+            ("hbm", "flat") => self.clone(),
+            ("hbm", _) => return error(format!("`{value}` is no mode of HBM; write cache or flat")),
+            _ => match value.parse() {
+                Ok(wanted) => self.with_nodes_per_socket(wanted)?,
+                Err(_) => return error(format!("`{value}` is no number of nodes a socket")),
+            },
+        };
+        machine.name = format!("{}:{mode}", self.name);
+        Ok(machine)
+    }
+
     /// The machine with `wanted` nodes with CPUs a socket, by merging neighbouring nodes of each. The hardware then
     /// interleaves a node's memory over all its controllers: bandwidths and sizes add up, and a latency is the mean of
     /// those that are merged. Data between two nodes of the result cross the links that all the merged pairs have in
@@ -166,6 +183,7 @@ impl Machine {
             bandwidth: all().map(|n| n.bandwidth).sum(),
             kind: first.and_then(|n| n.kind),
             socket: first.and_then(|n| n.socket),
+            cache: merged_cache(&all().filter_map(|n| n.cache.as_ref()).collect::<Vec<_>>()),
         }
     }
 
@@ -208,7 +226,7 @@ impl Machine {
     }
 
     /// Removes links that no route crosses, as those within a merged node, and hop rules that are about no link.
-    fn drop_unused_links(&mut self) {
+    pub(crate) fn drop_unused_links(&mut self) {
         let routes = || self.routes.iter().flatten();
         let used: BTreeSet<LinkId> = routes().flat_map(|r| r.links.iter().copied()).collect();
         let renumbered: BTreeMap<LinkId, LinkId> = used.iter().copied().zip((0..).map(LinkId)).collect();
@@ -220,6 +238,16 @@ impl Machine {
         self.hop_rules
             .retain(|r| classes.contains(r.from.as_str()) && classes.contains(r.to.as_str()));
     }
+}
+
+/// One cache in place of several; none of none.
+fn merged_cache(all: &[&MemoryCache]) -> Option<MemoryCache> {
+    let latency = all.iter().map(|c| c.latency_ns).sum::<f64>() / all.len() as f64;
+    (!all.is_empty()).then(|| MemoryCache {
+        memory: all.iter().map(|c| c.memory).sum(),
+        bandwidth: all.iter().map(|c| c.bandwidth).sum(),
+        latency_ns: latency,
+    })
 }
 
 /// Nodes of a socket that are merged with each other.
@@ -272,7 +300,7 @@ mod tests {
         assert_eq!(list("a,nps=1,1,b,a:nps=1,b"), "a:nps=1 b");
         assert_eq!(list("this:nps=1"), "this:nps=1");
         assert_eq!(list("nps=1"), "nps=1");
-        assert_eq!(split_mode("a:nps=2"), Some(("a", "2")));
+        assert_eq!(split_mode("a:nps=2"), Some(("a", "nps=2")));
         assert_eq!(split_mode("./a:b.toml"), None);
     }
 

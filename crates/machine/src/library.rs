@@ -65,7 +65,8 @@ impl Machine {
     }
 
     /// The machine that `--machine` names: a shipped name, the path of a machine file, or `this`; each may be followed by
-    /// `:nps=N` or `:snc=N`, the same machine with N nodes a socket ([`Machine::with_nodes_per_socket`]).
+    /// `:nps=N` or `:snc=N`, the same machine with N nodes a socket ([`Machine::with_nodes_per_socket`]), and `:hbm=cache`,
+    /// with its HBM as caches ([`Machine::with_hbm_as_cache`]).
     ///
     /// ```
     /// # use nodewise_machine::Machine;
@@ -77,13 +78,8 @@ impl Machine {
     /// # Errors
     /// If there is no such machine, or its file or sysfs does not describe one.
     pub fn load(spec: &str) -> Result<Self, MachineError> {
-        if let Some((machine, count)) = split_mode(spec) {
-            let wanted = count.parse().map_err(|_| {
-                MachineError::invalid(format!("{spec}: `{count}` is no number of nodes a socket"))
-            })?;
-            let mut merged = Self::load(machine)?.with_nodes_per_socket(wanted)?;
-            merged.name = format!("{}{}", merged.name, &spec[machine.len()..]);
-            return Ok(merged);
+        if let Some((machine, mode)) = split_mode(spec) {
+            return Self::load(machine)?.in_mode(mode);
         }
         if spec.eq_ignore_ascii_case("this") {
             return Self::from_sysfs(Path::new("/sys"), "this");

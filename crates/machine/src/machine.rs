@@ -1,6 +1,6 @@
 //! The machine: everything about the hardware that a placement decision can depend on.
 
-use crate::{CpuId, HopRule, Link, LinkId, MemoryKind, NodeId};
+use crate::{CpuId, HopRule, Link, LinkId, MemoryCache, MemoryKind, NodeId};
 use serde::Serialize;
 
 /// A memory node: a controller with its memory, and the CPUs next to it (none for CXL memory or HBM).
@@ -18,6 +18,8 @@ pub struct Node {
     pub kind: Option<MemoryKind>,
     /// The processor package that it belongs to, if it is known.
     pub socket: Option<u32>,
+    /// A cache in front of the node's memory, as HBM in cache mode.
+    pub cache: Option<MemoryCache>,
 }
 
 /// How data travels from a memory node to a reading CPU node.
@@ -99,6 +101,12 @@ impl Machine {
     /// Nodes that have CPUs.
     pub fn cpu_nodes(&self) -> impl Iterator<Item = NodeId> + '_ {
         self.node_ids().filter(|n| !self.nodes[n.index()].cpus.is_empty())
+    }
+
+    /// Whether any node's memory has a cache in front of it.
+    #[must_use]
+    pub fn has_memory_side_caches(&self) -> bool {
+        self.nodes.iter().any(|n| n.cache.is_some())
     }
 
     /// All CPUs, ascending, each with its node.

@@ -4,7 +4,7 @@
 //! (ACPI 6.2) the latency and bandwidth between a memory node and its nearest CPUs. It never knows
 //! links or routes. What is missing is filled in and marked as assumed.
 
-use crate::text::parse_list;
+use crate::text::{format_bytes, parse_list};
 use crate::{CpuId, ErrorKind, Link, LinkId, Machine, MachineError, MemoryKind, Node, NodeId, Route, Source};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -168,6 +168,8 @@ struct SysfsNode {
     hmat_ns: Option<f64>,
     /// Whether the firmware stated [`Node::bandwidth`].
     hmat_bandwidth: bool,
+    /// Size of the memory-side cache in front of it, bytes.
+    cache: Option<u64>,
 }
 
 struct Sysfs<'a> {
@@ -241,6 +243,11 @@ impl Sysfs<'_> {
             hmat("read_bandwidth"),
         );
         found.node.socket = package;
+        found.cache = self
+            .text(&format!("node/node{index}/memory_side_cache/index1/size"))
+            .ok()
+            .and_then(|size| size.trim().parse().ok())
+            .filter(|size| *size > 0);
         Ok(found)
     }
 
@@ -303,11 +310,13 @@ fn found(
         bandwidth: hmat_bandwidth.unwrap_or(NODE_BANDWIDTH),
         kind: None,
         socket: None,
+        cache: None,
     };
     SysfsNode {
         node,
         hmat_ns,
         hmat_bandwidth: hmat_bandwidth.is_some(),
+        cache: None,
     }
 }
 
@@ -335,6 +344,15 @@ fn sources(nodes: &[SysfsNode]) -> Vec<Source> {
             &format!("{NODE_BANDWIDTH} MB/s a node; the kernel does not say"),
         )
     });
+    if let Some((node, size)) = nodes.iter().find_map(|n| Some((n.node.os_index, n.cache?))) {
+        all.push(Source::assumed(
+            "nodes.cache",
+            &format!(
+                "node {node} has a memory-side cache of {}; what it delivers the kernel does not say, so figures are taken as of its hits",
+                format_bytes(size)
+            ),
+        ));
+    }
     if nodes.len() > 1 {
         all.push(Source::assumed("links", "a private link per ordered pair, narrower in proportion to the latency; the kernel does not know links"));
     }

@@ -130,6 +130,22 @@ fn sixty_four_nodes_are_read() {
 }
 
 #[test]
+fn a_memory_side_cache_is_said() {
+    let sysfs = Sysfs::new("cached")
+        .with("node/online", "0\n")
+        .node(0, "0-1", 8 << 20, "10")
+        .with("node/node0/memory_side_cache/index1/size", "17179869184\n");
+    let machine = sysfs.machine().unwrap();
+    let said = machine.sources.iter().find(|s| s.field == "nodes.cache").unwrap();
+    assert!(
+        said.assumed && said.text.starts_with("node 0 has a memory-side cache of 16G;"),
+        "{}",
+        said.text
+    );
+    assert!(!machine.has_memory_side_caches(), "nothing says what it delivers");
+}
+
+#[test]
 fn what_is_missing_or_odd_is_named() {
     let error = Sysfs::new("none").machine().unwrap_err().to_string();
     assert!(error.contains("cpu/online"), "{error}");

@@ -1,6 +1,7 @@
 //! Joint placement of threads and pages: a program on virtual nodes, and the real nodes on which it is fastest.
 
 use crate::selection::Selected;
+use anyhow::bail;
 use nodewise_analysis::thread_numbers;
 use nodewise_machine::{Machine, NodeId};
 use nodewise_placement::{Mapping, Placements, VirtualNodes, virtual_affinity};
@@ -22,6 +23,17 @@ pub struct Asym {
     pub threads: VirtualNodes,
     /// The possible assignments of real to virtual nodes.
     pub placements: Placements,
+}
+
+/// Refuses machines with memory-side caches, whose hits depend on which real node each page of each program is on.
+pub(crate) fn without_caches(machine: &Machine, what: &str) -> anyhow::Result<()> {
+    if machine.has_memory_side_caches() {
+        bail!(
+            "{}: memory-side caches are predicted for one program on all nodes, not with {what}",
+            machine.name
+        );
+    }
+    Ok(())
 }
 
 /// The number of each thread, and the virtual node of each of these numbers.
@@ -47,6 +59,7 @@ impl Asym {
     /// Puts the selection on virtual nodes: threads by number, or `folded` onto fewer CPUs.
     pub fn to_virtual(selected: &mut Selected, folded: Option<u32>) -> anyhow::Result<Self> {
         let machine = selected.machine.clone();
+        without_caches(&machine, "--affinity asym")?;
         let (groups, threads) = assign_virtual_nodes(selected, folded)?;
         let placements = threads.placements(&machine, MOST, DRAWN)?;
         selected.machine = VirtualNodes::machine(&machine, &placements.all[placements.by_bandwidth]);

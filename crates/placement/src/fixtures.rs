@@ -17,6 +17,7 @@ pub(crate) fn machine(nodes: u32, cpus: u32) -> Machine {
         bandwidth: 1000.0 * f64::from(n + 1),
         kind: None,
         socket: None,
+        cache: None,
     };
     let latency = |r, m| if r == m { 100.0 } else { 200.0 };
     Machine {

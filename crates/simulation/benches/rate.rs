@@ -23,6 +23,7 @@ fn machine() -> Machine {
         bandwidth: 25_000.0,
         kind: None,
         socket: None,
+        cache: None,
     };
     Machine {
         name: "rate".into(),

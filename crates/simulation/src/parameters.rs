@@ -101,6 +101,9 @@ pub struct Parameters {
     /// a socket) to 0.92 times (Sapphire Rapids) what the published distance tables say, and across sockets 0.7 (Skylake) to
     /// 3.8 times (Xeon 6980P in SNC3) what "twice the local latency" would be.
     pub assumed_latency: Range,
+    /// How lines get into each other's way in memory-side caches; see [`nodewise_machine::MemoryCache::hits`]. Which pages share
+    /// places depends on the memory that the kernel gives, and no recording shows it.
+    pub cache_conflicts: Range,
 }
 
 /// Compute time on another machine's cores over that on the recording host's, where nothing is known. By clocks and
@@ -127,6 +130,7 @@ impl Default for Parameters {
             core_factor: Range::exactly(1.0),
             assumed_bandwidth: Range::new(2.0 / 3.0, 1.0, 1.5),
             assumed_latency: Range::new(0.35, 1.0, 3.8),
+            cache_conflicts: Range::new(0.0, 0.5, 1.0),
         }
     }
 }
@@ -150,6 +154,8 @@ pub enum Varied {
     Bandwidth,
     /// Distances of memory that no source states: [`Parameters::assumed_latency`].
     Latency,
+    /// How lines get into each other's way in memory-side caches: [`Parameters::cache_conflicts`].
+    CacheConflicts,
     /// How many threads outside OpenMP run at a time: as many as while recording, or all. Varied where other processes
     /// may have kept the recorded ones waiting.
     Concurrency,
@@ -170,6 +176,7 @@ impl Varied {
             Self::Compute => "assumed_ns",
             Self::Bandwidth => "assumed_bandwidth",
             Self::Latency => "assumed_latency",
+            Self::CacheConflicts => "cache_conflicts",
             Self::Concurrency => "concurrency",
             Self::Cores => "core_factor",
         }
@@ -207,6 +214,8 @@ pub struct Scenario {
     pub bandwidth: f64,
     /// Factor on what remote memory takes longer than local, where the machine's latencies are assumed.
     pub latency: f64,
+    /// How lines get into each other's way in memory-side caches, 0 to 1.
+    pub cache_conflicts: f64,
     /// Factor on the number of threads outside OpenMP that were seen to run at a time: 1, or infinity where all may.
     pub concurrency: f64,
     /// Compute time on the machine's cores over that on the recording host's.
@@ -226,6 +235,7 @@ impl Scenario {
             Varied::Compute => Some(self.assumed_ns),
             Varied::Bandwidth => Some(self.bandwidth),
             Varied::Latency => Some(self.latency),
+            Varied::CacheConflicts => Some(self.cache_conflicts),
             Varied::Concurrency => Some(self.concurrency),
             Varied::Cores => Some(self.core_factor),
         }
@@ -250,6 +260,8 @@ pub(crate) struct Unknown {
     pub bandwidth: bool,
     /// Whether latencies of the machine are assumed.
     pub latency: bool,
+    /// Whether the machine has memory-side caches.
+    pub caches: bool,
     /// Whether more threads may run at a time than were seen to.
     pub concurrency: bool,
 }
@@ -266,6 +278,7 @@ impl Parameters {
             assumed_ns: self.assumed_ns.typical,
             bandwidth: self.assumed_bandwidth.typical,
             latency: self.assumed_latency.typical,
+            cache_conflicts: self.cache_conflicts.typical,
             concurrency: 1.0,
             core_factor: self.core_factor.typical,
         }
@@ -321,6 +334,12 @@ impl Parameters {
             let range = self.assumed_latency;
             all.push(quantity(Varied::Latency, range.min, range.max, |s, v| {
                 s.latency = v;
+            }));
+        }
+        if unknown.caches {
+            let range = self.cache_conflicts;
+            all.push(quantity(Varied::CacheConflicts, range.min, range.max, |s, v| {
+                s.cache_conflicts = v;
             }));
         }
         if unknown.concurrency {

@@ -6,6 +6,7 @@ use crate::calibration::{Basis, Calibration};
 use crate::concurrency;
 use crate::copying::{Copied, CopyingPolicy};
 use crate::counts::Memory;
+use crate::memory_side_caches::with_memory_side_caches;
 use crate::moving::{self, MoveCost, Moved, MovingPolicy, StepContext};
 use crate::parameters::Unknown;
 use crate::phase::Load;
@@ -23,12 +24,13 @@ use nodewise_profile::{ObjectId, Profile, SliceId};
 use rayon::prelude::*;
 use std::sync::Arc;
 
-/// What limits the program, of a scenario: factors on assumed bandwidths and latencies, and on the threads that run at
-/// a time.
+/// What limits the program, of a scenario: factors on assumed bandwidths and latencies, conflicts in memory-side caches, and
+/// a factor on the threads that run at a time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Limits {
     bandwidth: f64,
     latency: f64,
+    cache_conflicts: f64,
     concurrency: f64,
 }
 
@@ -37,6 +39,7 @@ impl Limits {
         Self {
             bandwidth: scenario.bandwidth,
             latency: scenario.latency,
+            cache_conflicts: scenario.cache_conflicts,
             concurrency: scenario.concurrency,
         }
     }
@@ -97,6 +100,7 @@ impl<'a> SimulationRun<'a> {
             is_timed: timed,
             bandwidth: has_assumed_bandwidth(machine),
             latency: has_assumed_latency(machine),
+            caches: machine.has_memory_side_caches(),
             concurrency: concurrency::is_unknown(context.profile),
         };
         let mut scenarios = parameters.scenarios(&unknown);
@@ -108,11 +112,22 @@ impl<'a> SimulationRun<'a> {
             .map(|c| CopyingPolicy::new(context, &mappings[0], c));
         let copying: Vec<CopyingPolicy> = copying.collect();
         let policies = mappings.len() + tracks.len() + copying.len();
+        let has_caches = machine.has_memory_side_caches();
+        assert!(on.is_none() || !has_caches, "caches are of a machine whose nodes policies see");
+        let starts: Vec<&Mapping> = starts(mappings, &tracks, copying.len()).collect();
         let resources_at = |limits: Limits| -> Vec<Arc<Resources>> {
             let scaled = |machine| {
                 with_assumed_latency(&with_assumed_bandwidth(machine, limits.bandwidth), limits.latency)
             };
             match on {
+                None if has_caches => {
+                    let machine = scaled(context.machine);
+                    let seen = |start: &&Mapping| {
+                        let used = footprint(context, start);
+                        with_memory_side_caches(&machine, &used, limits.cache_conflicts)
+                    };
+                    starts.iter().map(|s| Arc::new(Resources::new(&seen(s)))).collect()
+                }
                 None => {
                     let all = Arc::new(Resources::new(&scaled(context.machine)));
                     std::iter::repeat_n(all, policies).collect()
@@ -183,21 +198,13 @@ impl<'a> SimulationRun<'a> {
         };
         let mut tally = Tally::new(
             &self.context,
-            &self.starts(),
+            &starts(self.mappings, &self.tracks, self.copying.len()).collect::<Vec<_>>(),
             &nearest,
             self.follows(),
             parameters,
         );
         tally.begin(self.copy(None, tally.copied()));
         tally
-    }
-
-    /// The initial mapping of each policy: fixed mappings first, then policies that move pages, then those that make
-    /// copies.
-    fn starts(&self) -> Vec<&'a Mapping> {
-        let moving = self.tracks.iter().map(|t| &self.mappings[t.start]);
-        let copying = self.copying.iter().map(|_| &self.mappings[0]);
-        self.mappings.iter().chain(moving).chain(copying).collect()
     }
 
     /// The inputs of the time model in the typical scenario.
@@ -548,6 +555,28 @@ impl<'a> SimulationRun<'a> {
             })
             .collect()
     }
+}
+
+/// The initial mapping of each policy: fixed mappings first, then policies that move pages, then those that make copies.
+fn starts<'m>(
+    mappings: &'m [Mapping],
+    tracks: &[MovingPolicy],
+    copying: usize,
+) -> impl Iterator<Item = &'m Mapping> {
+    let moving = tracks.iter().map(|t| &mappings[t.start]);
+    mappings
+        .iter()
+        .chain(moving)
+        .chain(std::iter::repeat_n(&mappings[0], copying))
+}
+
+/// Bytes of each node's memory that are in use under a mapping.
+fn footprint(context: &Context<'_>, mapping: &Mapping) -> Vec<f64> {
+    let mut used = vec![0.0; context.machine.node_count()];
+    for node in &mapping.nodes {
+        used[node.index()] += context.histogram.page_size() as f64;
+    }
+    used
 }
 
 /// Whether maps can place an object.

@@ -3,7 +3,7 @@
 mod common;
 
 use common::*;
-use nodewise_machine::{NodeId, Route};
+use nodewise_machine::{MemoryCache, NodeId, Route};
 use nodewise_profile::{
     Access, Meta, Observer, Profile, Region, RegionId, RegionKind, Slice, SliceId, Thread,
 };
@@ -44,6 +44,37 @@ fn all_remote_costs_remote_latency() {
         (lines * REMOTE_NS + compute) / (lines * LOCAL_NS + compute),
     );
     assert_eq!((remote.local_fraction, local.local_fraction), (0.0, 1.0));
+}
+
+#[test]
+fn a_memory_side_cache_hits_by_what_a_policy_puts_on_its_node() {
+    let rows = private_reads(2, 10, 64);
+    let mut cached = machine(2, 1, WIDE, WIDE);
+    for node in &mut cached.nodes {
+        node.cache = Some(MemoryCache {
+            memory: 10 * 4096,
+            bandwidth: WIDE,
+            latency_ns: 50.0,
+        });
+    }
+    let simulation = predict(&cached, &rows, 2, &[&|_| 0, &|i| i as u32 / 10], &exact());
+    let [one, own] = [&simulation.predictions[0], &simulation.predictions[1]];
+    let lines = 10.0 * 64.0;
+    let ns = |hits: f64, further: f64| {
+        lines * (further + 50.0 + (1.0 - hits) * LOCAL_NS) + lines * 8.0 * NS_PER_ACCESS
+    };
+    let e = (-1.0f64).exp();
+    // Ten pages for ten places: all hit, or those that share none by chance, in any order or in sweeps.
+    assert_close(own.seconds.min * 1e9, ns(1.0, 0.0));
+    assert_close(own.seconds.typical * 1e9, ns(1.0 - e, 0.0));
+    assert_close(own.seconds.max * 1e9, ns(e, 0.0));
+    // Twenty, half of them from the other node, whose thread takes longest.
+    let further = REMOTE_NS - LOCAL_NS;
+    assert_close(one.seconds.min * 1e9, ns(0.5, further));
+    assert_close(one.seconds.typical * 1e9, ns((1.0 - e * e) / 2.0, further));
+    assert_close(one.seconds.max * 1e9, ns(e * e, further));
+    let varied = simulation.scenarios.iter().map(|s| s.varied);
+    assert_eq!(varied.filter(|v| *v == Varied::CacheConflicts).count(), 2);
 }
 
 #[test]

@@ -153,6 +153,7 @@ pub fn machine(nodes: u32) -> Machine {
         bandwidth: 10_000.0,
         kind: None,
         socket: None,
+        cache: None,
     };
     let route = |from: u32, to: u32| Route {
         links: Vec::new(),

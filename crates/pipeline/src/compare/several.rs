@@ -6,7 +6,7 @@ mod text;
 use super::movers::Movers;
 use super::nodes::{DYNAMIC, STARTS};
 use super::{Question, moving};
-use crate::asym::{ASYM, DRAWN, MOST, assign_virtual_nodes};
+use crate::asym::{ASYM, DRAWN, MOST, assign_virtual_nodes, without_caches};
 use crate::{Selected, Selection};
 use anyhow::{Context as _, bail};
 use nodewise_analysis::measure;
@@ -132,6 +132,7 @@ pub(super) fn places(
     machine: &Machine,
     opened: &[(Program, Vec<u32>)],
 ) -> anyhow::Result<DisjointPlacements> {
+    without_caches(machine, "several programs at once")?;
     let threads: Vec<Vec<u32>> = opened
         .iter()
         .map(|o| o.0.description.threads.sizes.clone())

@@ -206,6 +206,16 @@ fn notes(machine: &Machine, simulation: &Simulation) -> String {
     if simulation
         .scenarios
         .iter()
+        .any(|s| s.varied == Varied::CacheConflicts)
+    {
+        out.push_str(
+            "Varied likewise: how lines get into each other's way in memory-side caches: not before these are full, by chance, or at \
+             each turn of a sweep.\n",
+        );
+    }
+    if simulation
+        .scenarios
+        .iter()
         .any(|s| s.varied == Varied::Concurrency)
         && let Some(most) = simulation.side_by_side
     {

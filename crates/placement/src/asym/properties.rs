@@ -32,6 +32,7 @@ pub(super) fn machine(nodes: usize, widths: &[u32], chords: &[(usize, usize)]) -
         bandwidth: 1e6,
         kind: None,
         socket: None,
+        cache: None,
     };
     Machine {
         name: "random".into(),

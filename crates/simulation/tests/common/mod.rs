@@ -49,6 +49,7 @@ pub fn machine(nodes: u32, cpus: u32, controller: f64, link: f64) -> Machine {
                 bandwidth: controller,
                 kind: None,
                 socket: None,
+                cache: None,
             })
             .collect(),
         latency_ns: square(&|r, m| if r == m { LOCAL_NS } else { REMOTE_NS }),

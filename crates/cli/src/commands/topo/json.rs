@@ -29,8 +29,19 @@ struct Node {
     memory_bytes: u64,
     kind: Option<MemoryKind>,
     socket: Option<u32>,
+    cache: Option<Cache>,
     #[serde(rename = "bandwidth_MBps")]
     bandwidth: f64,
+}
+
+/// A memory-side cache in front of the node's memory.
+#[derive(Serialize)]
+struct Cache {
+    #[serde(rename = "memory_bytes")]
+    memory: u64,
+    #[serde(rename = "bandwidth_MBps")]
+    bandwidth: f64,
+    latency_ns: f64,
 }
 
 #[derive(Serialize)]
@@ -107,6 +118,11 @@ fn node(machine: &Machine, id: NodeId) -> Node {
         memory_bytes: node.memory,
         kind: node.kind,
         socket: node.socket,
+        cache: node.cache.as_ref().map(|c| Cache {
+            memory: c.memory,
+            bandwidth: c.bandwidth,
+            latency_ns: c.latency_ns,
+        }),
         bandwidth: node.bandwidth,
     }
 }

@@ -65,7 +65,16 @@ fn nodes(machine: &Machine) -> String {
             Some(kind) => format!("{memory} {kind}"),
             None => memory,
         };
-        [id.to_string(), memory, gigabytes(node.bandwidth), cpus + &kernel]
+        let cache = node.cache.as_ref().map_or_else(String::new, |c| {
+            let (size, bandwidth) = (bytes(c.memory), gigabytes(c.bandwidth));
+            format!("  (behind a cache of {size}, {bandwidth}, {:.0} ns)", c.latency_ns)
+        });
+        [
+            id.to_string(),
+            memory,
+            gigabytes(node.bandwidth),
+            cpus + &kernel + &cache,
+        ]
     });
     table("rrrl", std::iter::once(header).chain(rows))
 }
