@@ -5,6 +5,7 @@ mod chunk;
 mod kernel;
 mod ledger;
 mod moved;
+mod order;
 mod plan;
 mod queue;
 mod refusal;
@@ -28,8 +29,8 @@ use ledger::Ledger;
 use nodewise_linux::affinity;
 use nodewise_linux::pages::Scope;
 use nodewise_machine::CpuId;
+use order::Order;
 use queue::Queue;
-use run::BASE;
 use std::borrow::Borrow;
 use std::collections::BTreeSet;
 
@@ -168,12 +169,16 @@ impl Mover {
 
     fn work(&self, kernel: &dyn Kernel, plan: &Plan, progress: &(dyn Fn(u64) + Sync)) -> Moved {
         let ledger = Ledger::new(plan, progress);
-        let (first, then) = in_order(kernel, &plan.pairs);
-        let mut refused = self.round(kernel, &first, &ledger);
-        refused.extend(self.round(kernel, &then, &ledger));
+        let order = Order::of(kernel, &plan.pairs);
+        let mut refused = self.round(kernel, &order.first, &ledger);
+        let (coming, over) = order.within_room(kernel, order.then.iter().copied());
+        refused.extend(self.round(kernel, &coming, &ledger));
+        refused.extend(over);
         // Nodes that pages have left may have room now; pages refused by other nodes are refused for good.
         let (again, full): (Vec<_>, Vec<_>) = refused.into_iter().partition(|p| ledger.has_left(p.to));
         ledger.refused(&full);
+        let (again, over) = order.within_room(kernel, &again);
+        ledger.refused(&over);
         let refused = self.round(kernel, &again, &ledger);
         ledger.refused(&refused);
         ledger.finish()
@@ -209,15 +214,4 @@ impl Mover {
             ledger.add(id, begin_ns, pair, outcome);
         }
     }
-}
-
-/// Splits pairs into those that move at once and those that wait for them: pages come to a node that is too full for all of them
-/// only once others have left it. Both at once would have the kernel reclaim memory for what comes, and report failed allocations.
-fn in_order<'a>(kernel: &dyn Kernel, pairs: &'a [Pair]) -> (Vec<&'a Pair>, Vec<&'a Pair>) {
-    let coming = |node| -> u64 { pairs.iter().filter(|p| p.to == node).map(Pair::pages).sum() };
-    let leaves = |node| pairs.iter().any(|p| p.from == node);
-    let waits = |node| leaves(node) && kernel.spare(node).is_some_and(|free| free >> BASE < coming(node));
-    let nodes: BTreeSet<u32> = pairs.iter().map(|p| p.to).collect();
-    let full: BTreeSet<u32> = nodes.into_iter().filter(|node| waits(*node)).collect();
-    pairs.iter().partition(|p| !full.contains(&p.to))
 }

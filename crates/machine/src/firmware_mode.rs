@@ -4,8 +4,8 @@
 use crate::hops::way_bandwidth;
 use crate::memory_cache;
 use crate::{
-    Channels, Filling, Flow, Link, LinkId, Machine, MachineError, MemoryCache, MemoryKind, Node, NodeId, Route,
-    Source,
+    Channels, Filling, Flow, Link, LinkId, Machine, MachineError, MemoryCache, MemoryKind, Node, NodeId,
+    Route, Source,
 };
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 

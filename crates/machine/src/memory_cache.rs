@@ -63,9 +63,11 @@ impl CacheEntry {
     }
 
     pub fn into_cache(self) -> Result<MemoryCache, MachineError> {
-        let memory = parse_bytes(&self.memory).filter(|bytes| *bytes > 0).ok_or_else(|| {
-            MachineError::invalid(format!("a cache of {:?} is no size such as 16G", self.memory))
-        })?;
+        let memory = parse_bytes(&self.memory)
+            .filter(|bytes| *bytes > 0)
+            .ok_or_else(|| {
+                MachineError::invalid(format!("a cache of {:?} is no size such as 16G", self.memory))
+            })?;
         positive([self.bandwidth], "a cache's bandwidth")?;
         positive([self.latency_ns], "a cache's latency")?;
         Ok(MemoryCache {
@@ -242,11 +244,17 @@ mod tests {
             let (now, before) = (&cached.nodes[id.index()], &flat.nodes[id.index()]);
             let cache = now.cache.as_ref().unwrap();
             assert_eq!((&now.cpus, now.bandwidth), (&before.cpus, before.bandwidth));
-            assert_eq!((cache.memory, cache.bandwidth, cache.latency_ns), (16 << 30, 151_500.0, 129.0));
+            assert_eq!(
+                (cache.memory, cache.bandwidth, cache.latency_ns),
+                (16 << 30, 151_500.0, 129.0)
+            );
         }
         assert_eq!(cached.latency_ns[0][4], flat.latency_ns[0][4]);
         assert_eq!(cached.route(NodeId(0), NodeId(4)).bandwidth, 126_400.0);
-        assert_eq!(Machine::parse(&cached.to_toml(), "again").unwrap().nodes, cached.nodes);
+        assert_eq!(
+            Machine::parse(&cached.to_toml(), "again").unwrap().nodes,
+            cached.nodes
+        );
     }
 
     #[test]

@@ -43,7 +43,10 @@ mod tests {
         let machine = Machine::load("xeonmax-2s-snc4-flat:hbm=cache").unwrap();
         let with = |gib: f64| with_memory_side_caches(&machine, &[gib * GIB; 8], 0.0);
         let (small, large) = (with(8.0), with(32.0));
-        assert_eq!((small.nodes[0].bandwidth, small.latency_ns[0][0]), (151_500.0, 129.0));
+        assert_eq!(
+            (small.nodes[0].bandwidth, small.latency_ns[0][0]),
+            (151_500.0, 129.0)
+        );
         // The way to the other socket is added to a hit's latency as to memory's.
         assert!((small.latency_ns[0][4] - (129.0 + 193.5 - 101.9)).abs() < 1e-9);
         // Half of the accesses miss: memory gives twice what it has, the cache moves three lines for two.

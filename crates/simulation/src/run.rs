@@ -113,7 +113,10 @@ impl<'a> SimulationRun<'a> {
         let copying: Vec<CopyingPolicy> = copying.collect();
         let policies = mappings.len() + tracks.len() + copying.len();
         let has_caches = machine.has_memory_side_caches();
-        assert!(on.is_none() || !has_caches, "caches are of a machine whose nodes policies see");
+        assert!(
+            on.is_none() || !has_caches,
+            "caches are of a machine whose nodes policies see"
+        );
         let starts: Vec<&Mapping> = starts(mappings, &tracks, copying.len()).collect();
         let resources_at = |limits: Limits| -> Vec<Arc<Resources>> {
             let scaled = |machine| {
@@ -126,7 +129,10 @@ impl<'a> SimulationRun<'a> {
                         let used = footprint(context, start);
                         with_memory_side_caches(&machine, &used, limits.cache_conflicts)
                     };
-                    starts.iter().map(|s| Arc::new(Resources::new(&seen(s)))).collect()
+                    starts
+                        .iter()
+                        .map(|s| Arc::new(Resources::new(&seen(s))))
+                        .collect()
                 }
                 None => {
                     let all = Arc::new(Resources::new(&scaled(context.machine)));

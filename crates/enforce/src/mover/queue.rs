@@ -110,7 +110,7 @@ fn cut(runs: &[Run], size: u64) -> VecDeque<Chunk> {
 }
 
 /// The first part of a run, of at least one page, that does not split what may be a huge page.
-fn first_part(run: &Run, room: u64) -> Run {
+pub fn first_part(run: &Run, room: u64) -> Run {
     if run.pages() <= room {
         return *run;
     }

@@ -67,7 +67,10 @@ fn nodes(machine: &Machine) -> String {
         };
         let cache = node.cache.as_ref().map_or_else(String::new, |c| {
             let (size, bandwidth) = (bytes(c.memory), gigabytes(c.bandwidth));
-            format!("  (behind a cache of {size}, {bandwidth}, {:.0} ns)", c.latency_ns)
+            format!(
+                "  (behind a cache of {size}, {bandwidth}, {:.0} ns)",
+                c.latency_ns
+            )
         });
         [
             id.to_string(),
