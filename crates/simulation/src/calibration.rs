@@ -266,6 +266,7 @@ mod tests {
             miss: 1.0,
             bandwidth: 1.0,
             latency: 1.0,
+            cache_conflicts: 0.5,
             concurrency: 1.0,
             core_factor: 1.0,
             queue_ns: 25.0,

@@ -57,7 +57,11 @@ fn a_memory_side_cache_hits_by_what_a_policy_puts_on_its_node() {
             latency_ns: 50.0,
         });
     }
-    let simulation = predict(&cached, &rows, 2, &[&|_| 0, &|i| i as u32 / 10], &exact());
+    let known = Parameters {
+        assumed_ns: Range::exactly(NS_PER_ACCESS),
+        ..exact()
+    };
+    let simulation = predict(&cached, &rows, 2, &[&|_| 0, &|i| i as u32 / 10], &known);
     let [one, own] = [&simulation.predictions[0], &simulation.predictions[1]];
     let lines = 10.0 * 64.0;
     let ns = |hits: f64, further: f64| {
