@@ -1,13 +1,12 @@
 //! Builds a machine from a file's entries, and derives the parts that the file leaves out.
 
-use crate::file::{LinkEntry, MachineFile, NodeEntry};
+use crate::file::{CacheEntry, LinkEntry, MachineFile, NodeEntry};
 use crate::hops::way_bandwidth;
 use crate::listed::RouteEntry;
-use crate::memory_cache::CacheEntry;
 use crate::routing::{SharedLink, shortest_paths};
 use crate::text::{parse_bytes, parse_list};
 use crate::validation::{positive, square};
-use crate::{CpuId, Link, Machine, MachineError, Node, NodeId, Route, Source};
+use crate::{CpuId, Link, Machine, MachineError, MemoryCache, Node, NodeId, Route, Source};
 use std::collections::BTreeSet;
 
 impl MachineFile {
@@ -175,7 +174,18 @@ fn node(entry: &NodeEntry, index: usize, matrix: Option<f64>) -> Result<Node, Ma
             .ok_or_else(|| MachineError::invalid("needs a bandwidth, there or in the bandwidth matrix"))?,
         kind: entry.kind,
         socket: entry.socket,
-        cache: entry.cache.clone().map(CacheEntry::into_cache).transpose()?,
+        cache: entry.cache.as_ref().map(cache).transpose()?,
+    })
+}
+
+fn cache(entry: &CacheEntry) -> Result<MemoryCache, MachineError> {
+    let memory = parse_bytes(&entry.memory).ok_or_else(|| {
+        MachineError::invalid(format!("a cache of {:?} is no size such as 16G", entry.memory))
+    })?;
+    Ok(MemoryCache {
+        memory,
+        bandwidth: entry.bandwidth,
+        latency_ns: entry.latency_ns,
     })
 }
 

@@ -2,10 +2,9 @@
 
 use crate::hops::way_bandwidth;
 use crate::listed::RouteEntry;
-use crate::memory_cache::CacheEntry;
 use crate::routing::SharedLink;
 use crate::text::{format_bytes, format_list};
-use crate::{HopRule, Link, LinkId, Machine, MachineError, MemoryKind, Node, NodeId};
+use crate::{HopRule, Link, LinkId, Machine, MachineError, MemoryCache, MemoryKind, Node, NodeId};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -57,6 +56,25 @@ pub(crate) struct NodeEntry {
     pub socket: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cache: Option<CacheEntry>,
+}
+
+/// A memory-side cache of a node.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct CacheEntry {
+    pub memory: String,
+    pub bandwidth: f64,
+    pub latency_ns: f64,
+}
+
+impl CacheEntry {
+    fn of(cache: &MemoryCache) -> Self {
+        Self {
+            memory: format_bytes(cache.memory),
+            bandwidth: cache.bandwidth,
+            latency_ns: cache.latency_ns,
+        }
+    }
 }
 
 /// A link entry: `from`/`to` is one direction, `between` both directions, `among` both directions of every pair.

@@ -2,7 +2,6 @@
 //! choose, or with its HBM as a cache.
 
 use crate::hops::way_bandwidth;
-use crate::memory_cache;
 use crate::{
     Channels, Filling, Flow, Link, LinkId, Machine, MachineError, MemoryCache, MemoryKind, Node, NodeId,
     Route, Source,
@@ -10,7 +9,7 @@ use crate::{
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 /// How modes are written after a machine's name: `epyc-2s-nps4:nps=1`, `xeonmax-2s-snc4-flat:hbm=cache`.
-const MODES: [&str; 3] = ["nps=", "snc=", memory_cache::MODE];
+const MODES: [&str; 3] = ["nps=", "snc=", "hbm="];
 
 /// A machine's name without its last mode, and that mode, as `nps=1`.
 pub(crate) fn split_mode(spec: &str) -> Option<(&str, &str)> {

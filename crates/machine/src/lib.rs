@@ -11,6 +11,7 @@
 #![forbid(unsafe_code)]
 
 mod assembly;
+mod cache_mode;
 mod error;
 mod file;
 mod filling;

@@ -65,6 +65,10 @@ impl Machine {
         }
         positive(self.latency_ns.iter().flatten().copied(), "a latency")?;
         positive(self.nodes.iter().map(|n| n.bandwidth), "a node's bandwidth")?;
+        let caches = || self.nodes.iter().filter_map(|n| n.cache.as_ref());
+        positive(caches().map(|c| c.memory as f64), "a cache's size")?;
+        positive(caches().map(|c| c.bandwidth), "a cache's bandwidth")?;
+        positive(caches().map(|c| c.latency_ns), "a cache's latency")?;
         positive(self.links.iter().map(|l| l.bandwidth), "a link's bandwidth")?;
         positive(
             self.routes.iter().flatten().map(|r| r.bandwidth),

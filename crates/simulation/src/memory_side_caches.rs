@@ -2,6 +2,7 @@
 //! footprint on each node leaves.
 
 use nodewise_machine::Machine;
+use nodewise_placement::{Context, Mapping};
 
 /// The machine without its caches, its controllers and latencies as they are with them, where `footprint` bytes of each node's
 /// memory are in use. `conflicts`: see [`nodewise_machine::MemoryCache::hits`].
@@ -30,6 +31,15 @@ pub fn with_memory_side_caches(machine: &Machine, footprint: &[f64], conflicts: 
         }
     }
     seen
+}
+
+/// Bytes of each node's memory that are in use under a mapping.
+pub(crate) fn footprint(context: &Context<'_>, mapping: &Mapping) -> Vec<f64> {
+    let mut used = vec![0.0; context.machine.node_count()];
+    for node in &mapping.nodes {
+        used[node.index()] += context.histogram.page_size() as f64;
+    }
+    used
 }
 
 #[cfg(test)]

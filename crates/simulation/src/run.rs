@@ -6,7 +6,7 @@ use crate::calibration::{Basis, Calibration};
 use crate::concurrency;
 use crate::copying::{Copied, CopyingPolicy};
 use crate::counts::Memory;
-use crate::memory_side_caches::with_memory_side_caches;
+use crate::memory_side_caches::{footprint, with_memory_side_caches};
 use crate::moving::{self, MoveCost, Moved, MovingPolicy, StepContext};
 use crate::parameters::Unknown;
 use crate::phase::Load;
@@ -574,15 +574,6 @@ fn starts<'m>(
         .iter()
         .chain(moving)
         .chain(std::iter::repeat_n(&mappings[0], copying))
-}
-
-/// Bytes of each node's memory that are in use under a mapping.
-fn footprint(context: &Context<'_>, mapping: &Mapping) -> Vec<f64> {
-    let mut used = vec![0.0; context.machine.node_count()];
-    for node in &mapping.nodes {
-        used[node.index()] += context.histogram.page_size() as f64;
-    }
-    used
 }
 
 /// Whether maps can place an object.
