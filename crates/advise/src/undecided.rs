@@ -310,7 +310,7 @@ fn because(varied: Varied, simulation: &Simulation) -> String {
             between(parameters.assumed_latency, " times")
         ),
         Varied::CacheConflicts => format!(
-            "how lines get into each other's way in the memory-side caches of {}, which depends on the pages that its kernel gives",
+            "how often lines displace each other in the memory-side caches of {}, which depends on the physical pages that its kernel allocates",
             simulation.machine
         ),
         Varied::Cores => format!(

@@ -138,11 +138,15 @@ impl Roles {
     /// The roles that a profile shows; `None` if it shows none, for instance because no other run was recorded. If all
     /// OpenMP constructs have dynamic schedules or tasks, no other run is needed: any thread of the team may have any
     /// part. If most threads take one number each from a shared counter, the number is assumed to be that of their
-    /// part. [`Roles::counter`] then names the code, and only another run can confirm it.
+    /// part. [`Roles::counter`] then names the code, and only another run can confirm it, if its threads are made to come in another
+    /// order.
     #[must_use]
     pub fn of(profile: &Profile) -> Option<Self> {
         let dynamic = || is_dealt_dynamically(profile).then(|| Self::dealt_dynamically(profile));
         match Self::compared(profile).or_else(dynamic) {
+            Some(found) if found.assignment == Assignment::Fixed && profile.order_may_be_the_same => {
+                Some(Self::numbered_by_arrival(profile).unwrap_or(found))
+            }
             None if profile.taken.is_empty() && !is_dealt_by_number(profile) => {
                 Self::numbered_by_arrival(profile)
             }

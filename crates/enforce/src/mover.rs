@@ -89,24 +89,25 @@ impl Mover {
 
     /// Moves the resident pages of each target to its node. It is no error if the process ends, forks, unmaps memory or
     /// is stopped meanwhile. [`Moved::homes`] tells the node of each target afterwards, and [`Moved::refusal`] why the
-    /// kernel refused to continue, if it did.
+    /// kernel refused to continue, if it did. To a full node that other targets leave comes no more than is free there then; the
+    /// rest stays for want of room.
     ///
     /// # Errors
     /// We may not read the memory map of the process.
     pub fn move_pages(&self, pid: u32, targets: &[Target]) -> Result<Moved, EnforceError> {
         let (plan, already) = Plan::of_targets(pid, targets)?;
-        let mut moved = self.work(&Linux::of(pid, self.scope), &plan, &|_| ());
+        let mut moved = self.work(&Linux::of(pid, self.scope), &plan, false, &|_| ());
         moved.already = already;
         moved.homes = self.homes(pid, targets);
         Ok(moved)
     }
 
-    /// Carries out a plan. Several threads call `progress` with the number of further pages they have processed.
+    /// Carries out a plan; where a node is full, the kernel reclaims what it can. Several threads call `progress` with the number of further pages they have processed.
     ///
     /// # Errors
     /// We may not change the process, or it may not use a node.
     pub fn carry_out(&self, plan: &Plan, progress: &(dyn Fn(u64) + Sync)) -> Result<Moved, EnforceError> {
-        let moved = self.work(&Linux::of(plan.pid, self.scope), plan, progress);
+        let moved = self.work(&Linux::of(plan.pid, self.scope), plan, true, progress);
         match moved.refusal {
             Some(error) => Err(refusal::explain(plan.pid, error)),
             None => Ok(moved),
@@ -167,18 +168,35 @@ impl Mover {
         let _ = affinity::bind_this_thread(&cpus);
     }
 
-    fn work(&self, kernel: &dyn Kernel, plan: &Plan, progress: &(dyn Fn(u64) + Sync)) -> Moved {
+    /// `reclaim`: whether the kernel may be asked for more of full nodes than is free there, and reclaims memory for it.
+    fn work(
+        &self,
+        kernel: &dyn Kernel,
+        plan: &Plan,
+        reclaim: bool,
+        progress: &(dyn Fn(u64) + Sync),
+    ) -> Moved {
         let ledger = Ledger::new(plan, progress);
         let order = Order::of(kernel, &plan.pairs);
         let mut refused = self.round(kernel, &order.first, &ledger);
-        let (coming, over) = order.within_room(kernel, order.then.iter().copied());
-        refused.extend(self.round(kernel, &coming, &ledger));
-        refused.extend(over);
+        let mut waiting: Vec<Pair> = order.then.iter().map(|p| (*p).clone()).collect();
+        // Each round of two full nodes that change places makes room for the next.
+        while !ledger.has_ended() {
+            let (coming, over) = order.within_room(kernel, &waiting);
+            if coming.is_empty() {
+                break;
+            }
+            refused.extend(self.round(kernel, &coming, &ledger));
+            waiting = over;
+        }
+        if reclaim || ledger.has_ended() {
+            refused.extend(self.round(kernel, &waiting, &ledger));
+        } else {
+            ledger.refused(&waiting);
+        }
         // Nodes that pages have left may have room now; pages refused by other nodes are refused for good.
         let (again, full): (Vec<_>, Vec<_>) = refused.into_iter().partition(|p| ledger.has_left(p.to));
         ledger.refused(&full);
-        let (again, over) = order.within_room(kernel, &again);
-        ledger.refused(&over);
         let refused = self.round(kernel, &again, &ledger);
         ledger.refused(&refused);
         ledger.finish()

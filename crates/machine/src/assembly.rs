@@ -1,6 +1,6 @@
 //! Builds a machine from a file's entries, and derives the parts that the file leaves out.
 
-use crate::file::{CacheEntry, LinkEntry, MachineFile, NodeEntry};
+use crate::file::{CacheEntry, HitLatency, LinkEntry, MachineFile, NodeEntry};
 use crate::hops::way_bandwidth;
 use crate::listed::RouteEntry;
 use crate::routing::{SharedLink, shortest_paths};
@@ -81,7 +81,7 @@ impl MachineFile {
     fn nodes(&self) -> Result<Vec<Node>, MachineError> {
         let matrix = |index: usize| Some(self.bandwidth.as_ref()?[index][index]);
         let node = |(index, entry): (usize, &NodeEntry)| {
-            node(entry, index, matrix(index)).map_err(|e| e.at(&format!("nodes[{index}]")))
+            node(entry, index, matrix(index), &self.latency_ns).map_err(|e| e.at(&format!("nodes[{index}]")))
         };
         self.nodes.iter().enumerate().map(node).collect()
     }
@@ -142,7 +142,7 @@ impl MachineFile {
                     .unwrap_or(f64::INFINITY);
                 let carried = way_bandwidth(&way, &self.hop_rules)
                     .min(shared)
-                    .min(nodes[memory].bandwidth);
+                    .min(nodes[memory].widest());
                 let matrix = self.bandwidth.as_ref().map(|b| b[reader][memory]);
                 route.bandwidth = listed
                     .and_then(|(_, r)| r.bandwidth)
@@ -160,7 +160,12 @@ impl MachineFile {
     }
 }
 
-fn node(entry: &NodeEntry, index: usize, matrix: Option<f64>) -> Result<Node, MachineError> {
+fn node(
+    entry: &NodeEntry,
+    index: usize,
+    matrix: Option<f64>,
+    latency_ns: &[Vec<f64>],
+) -> Result<Node, MachineError> {
     let cpus = parse_list(&entry.cpus)
         .ok_or_else(|| MachineError::invalid(format!("CPU list {:?} cannot be read", entry.cpus)))?;
     let memory = parse_bytes(&entry.memory)
@@ -174,18 +179,29 @@ fn node(entry: &NodeEntry, index: usize, matrix: Option<f64>) -> Result<Node, Ma
             .ok_or_else(|| MachineError::invalid("needs a bandwidth, there or in the bandwidth matrix"))?,
         kind: entry.kind,
         socket: entry.socket,
-        cache: entry.cache.as_ref().map(cache).transpose()?,
+        cache: entry
+            .cache
+            .as_ref()
+            .map(|entry| cache(entry, index, latency_ns))
+            .transpose()?,
     })
 }
 
-fn cache(entry: &CacheEntry) -> Result<MemoryCache, MachineError> {
+/// The cache of node `index`, if its memory has these latencies `[reader][memory]`.
+fn cache(entry: &CacheEntry, index: usize, latency_ns: &[Vec<f64>]) -> Result<MemoryCache, MachineError> {
     let memory = parse_bytes(&entry.memory).ok_or_else(|| {
         MachineError::invalid(format!("a cache of {:?} is no size such as 16G", entry.memory))
     })?;
     Ok(MemoryCache {
         memory,
         bandwidth: entry.bandwidth,
-        latency_ns: entry.latency_ns,
+        latency_ns: match &entry.latency_ns {
+            HitLatency::Own(own) => {
+                let further = latency_ns.iter().map(|row| row[index] - latency_ns[index][index]);
+                further.map(|further| own + further).collect()
+            }
+            HitLatency::ByReader(all) => all.clone(),
+        },
     })
 }
 

@@ -1,10 +1,11 @@
 //! A machine with its HBM as caches of its nodes: cache mode, beside the flat mode that machine files describe.
 
-use crate::{Machine, MachineError, MemoryCache, MemoryKind, Node, NodeId, Source};
+use crate::{Machine, MachineError, MemoryCache, MemoryKind, Node, NodeId, Route, Source};
 
 impl Machine {
     /// The machine with its HBM nodes as caches of the nodes with CPUs beside them (cache mode): the n-th HBM node of a socket
-    /// belongs to its n-th node with CPUs. Routes to a node carry what those to its HBM carried.
+    /// belongs to its n-th node with CPUs. Hits take as long as from the HBM, and routes to a node carry what those to its HBM
+    /// carried.
     ///
     /// # Errors
     /// If there is no HBM node without CPUs, or a socket does not have one for each of its nodes with CPUs.
@@ -19,12 +20,18 @@ impl Machine {
             let is = |host: &NodeId| *host == old || cached[host.index()] == Some(old);
             NodeId(hosts.iter().position(is).unwrap_or_default() as u32)
         };
+        // The wider way: where only pairs were measured, that to the HBM has links of its own.
         let route = |r: NodeId, m: NodeId| {
-            let mut route = self.route(r, m).clone();
-            if let Some(hbm) = cached[m.index()].filter(|_| r != m) {
-                route.bandwidth = route.bandwidth.max(self.route(r, hbm).bandwidth);
+            let memory = self.route(r, m);
+            let fast = cached[m.index()].map(|hbm| self.route(r, hbm));
+            match fast.filter(|fast| fast.bandwidth > memory.bandwidth) {
+                Some(fast) if r == m => Route {
+                    bandwidth: fast.bandwidth,
+                    links: Vec::new(),
+                },
+                Some(fast) => fast.clone(),
+                None => memory.clone(),
             }
-            route
         };
         let square = |f: &dyn Fn(NodeId, NodeId) -> f64| -> Vec<Vec<f64>> {
             hosts
@@ -33,11 +40,11 @@ impl Machine {
                 .collect()
         };
         let mut machine = Self {
-            title: format!("{}, HBM as cache", self.title),
+            title: format!("{}; here with its HBM as cache", self.title),
             nodes: hosts
                 .iter()
                 .zip(0..)
-                .map(|(n, os_index)| self.with_cache(*n, cached[n.index()], os_index))
+                .map(|(n, os_index)| self.with_cache(*n, cached[n.index()], os_index, &hosts))
                 .collect(),
             latency_ns: square(&|r, m| self.latency(r, m)),
             routes: hosts
@@ -70,6 +77,9 @@ impl Machine {
         };
         let socket = |n: NodeId| self.nodes[n.index()].socket;
         let mut cached = vec![None; self.node_count()];
+        if self.has_memory_side_caches() {
+            return Err(error("it has caches already".to_owned()));
+        }
         if !self.node_ids().any(|n| is_hbm(&n)) {
             return Err(error(
                 "no node of HBM without CPUs, which could be a cache".to_owned(),
@@ -93,18 +103,18 @@ impl Machine {
         Ok(cached)
     }
 
-    fn with_cache(&self, id: NodeId, cache: Option<NodeId>, os_index: u32) -> Node {
+    fn with_cache(&self, id: NodeId, cache: Option<NodeId>, os_index: u32, hosts: &[NodeId]) -> Node {
         let node = &self.nodes[id.index()];
         Node {
             os_index,
             cache: cache.map_or_else(
-                || node.cache.clone(),
+                || None,
                 |hbm| {
                     let fast = &self.nodes[hbm.index()];
                     Some(MemoryCache {
                         memory: fast.memory,
                         bandwidth: fast.bandwidth,
-                        latency_ns: self.latency(id, hbm),
+                        latency_ns: hosts.iter().map(|r| self.latency(*r, hbm)).collect(),
                     })
                 },
             ),
@@ -126,10 +136,9 @@ mod tests {
             let (now, before) = (&cached.nodes[id.index()], &flat.nodes[id.index()]);
             let cache = now.cache.as_ref().unwrap();
             assert_eq!((&now.cpus, now.bandwidth), (&before.cpus, before.bandwidth));
-            assert_eq!(
-                (cache.memory, cache.bandwidth, cache.latency_ns),
-                (16 << 30, 151_500.0, 129.0)
-            );
+            assert_eq!((cache.memory, cache.bandwidth), (16 << 30, 151_500.0));
+            assert_eq!(cache.latency_ns[id.index()], 129.0);
+            assert_eq!(cached.route(id, id).bandwidth, 151_500.0);
         }
         assert_eq!(cached.latency_ns[0][4], flat.latency_ns[0][4]);
         assert_eq!(cached.route(NodeId(0), NodeId(4)).bandwidth, 126_400.0);
@@ -140,21 +149,25 @@ mod tests {
     }
 
     #[test]
-    fn modes_combine_and_what_cannot_be_is_refused() {
-        for spec in [
-            "xeonmax-2s-snc4-flat:hbm=cache:snc=1",
-            "xeonmax-2s-snc4-flat:snc=1:hbm=cache",
-        ] {
-            let machine = Machine::load(spec).unwrap();
-            let cache = machine.nodes[1].cache.as_ref().unwrap();
-            assert_eq!(
-                (machine.node_count(), cache.memory, cache.bandwidth),
-                (2, 64 << 30, 606_000.0)
-            );
-            assert_eq!(machine.name, spec);
+    fn modes_combine_in_either_order_and_what_cannot_be_is_refused() {
+        for parts in [1, 2, 4] {
+            let load = |modes: String| Machine::load(&format!("xeonmax-2s-snc4-flat:{modes}")).unwrap();
+            let after = load(format!("hbm=cache:snc={parts}"));
+            let before = load(format!("snc={parts}:hbm=cache"));
+            assert_eq!(after.node_count(), 2 * parts);
+            for (a, b) in after.nodes.iter().zip(&before.nodes) {
+                let (a, b) = (a.cache.as_ref().unwrap(), b.cache.as_ref().unwrap());
+                assert_eq!(a.memory, (64 << 30) / parts as u64);
+                assert_eq!((a.memory, a.bandwidth), (b.memory, b.bandwidth));
+                let same = |(a, b): (&f64, &f64)| (a - b).abs() < 1e-9;
+                assert!(a.latency_ns.iter().zip(&b.latency_ns).all(same), "{a:?} {b:?}");
+            }
         }
         let refused = |spec: &str| Machine::load(spec).unwrap_err().to_string();
         assert!(refused("epyc-2s-nps4:hbm=cache").contains("no node of HBM"));
+        assert!(refused("epyc-2s-nps4:hbm=flat").contains("no node of HBM"));
         assert!(refused("xeonmax-2s-snc4-flat:hbm=off").contains("cache or flat"));
+        assert!(refused("xeonmax-2s-snc4-flat:hbm=cache:hbm=cache").contains("caches already"));
+        assert!(refused("xeonmax-2s-snc4-flat:hbm=cache:hbm=flat").contains("caches already"));
     }
 }

@@ -64,7 +64,15 @@ pub(crate) struct NodeEntry {
 pub(crate) struct CacheEntry {
     pub memory: String,
     pub bandwidth: f64,
-    pub latency_ns: f64,
+    pub latency_ns: HitLatency,
+}
+
+/// Of a hit: by a CPU of the node, others being as much further as from its memory; or by the reading CPU's node.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(untagged)]
+pub(crate) enum HitLatency {
+    Own(f64),
+    ByReader(Vec<f64>),
 }
 
 impl CacheEntry {
@@ -72,7 +80,7 @@ impl CacheEntry {
         Self {
             memory: format_bytes(cache.memory),
             bandwidth: cache.bandwidth,
-            latency_ns: cache.latency_ns,
+            latency_ns: HitLatency::ByReader(cache.latency_ns.clone()),
         }
     }
 }
@@ -143,7 +151,7 @@ impl Machine {
                 route.bandwidth
                     == way_bandwidth(&way, &self.hop_rules)
                         .min(shared)
-                        .min(memory.bandwidth)
+                        .min(memory.widest())
             })
         })
     }

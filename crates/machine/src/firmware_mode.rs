@@ -33,7 +33,9 @@ pub fn machine_list(text: &str) -> Vec<String> {
                 mode = Some(*name);
             }
             (Some(_), Some(_)) => all.push(format!("{of}:{item}")),
-            (None, Some(name)) if item.parse::<usize>().is_ok() => all.push(format!("{of}:{name}{item}")),
+            (None, Some(name)) if item.parse::<usize>().is_ok() || ["cache", "flat"].contains(&item) => {
+                all.push(format!("{of}:{name}{item}"));
+            }
             _ => {
                 all.push(item.to_owned());
                 (of, mode) = (item.to_owned(), None);
@@ -52,7 +54,10 @@ impl Machine {
         let error = |what: String| Err(MachineError::invalid(format!("{}:{mode}: {what}", self.name)));
         let mut machine = match (name, value) {
             ("hbm", "cache") => self.with_hbm_as_cache()?,
-            ("hbm", "flat") => self.clone(),
+            ("hbm", "flat") => {
+                self.with_hbm_as_cache()?; // refused where that mode cannot be chosen
+                self.clone()
+            }
             ("hbm", _) => return error(format!("`{value}` is no mode of HBM; write cache or flat")),
             _ => match value.parse() {
                 Ok(wanted) => self.with_nodes_per_socket(wanted)?,
@@ -92,7 +97,11 @@ impl Machine {
         let all = || 0..groups.len();
         let mut machine = Self {
             title: format!("{}, as {wanted} nodes a socket", self.title),
-            nodes: groups.iter().zip(0..).map(|(g, i)| self.merged(g, i)).collect(),
+            nodes: groups
+                .iter()
+                .zip(0..)
+                .map(|(g, i)| self.merged(g, i, &groups))
+                .collect(),
             latency_ns: all().map(|r| all().map(|m| latency(r, m)).collect()).collect(),
             links: self.links.iter().map(link).collect(),
             routes: vec![vec![Route::default(); groups.len()]; groups.len()],
@@ -100,7 +109,7 @@ impl Machine {
         };
         let channels = Channels::of(self);
         for (reader, memory) in all().flat_map(|r| all().map(move |m| (r, m))) {
-            let bandwidth = machine.nodes[memory].bandwidth;
+            let bandwidth = machine.nodes[memory].widest();
             machine.routes[reader][memory] = match reader == memory {
                 true => Route {
                     bandwidth,
@@ -163,14 +172,22 @@ impl Machine {
                     ),
                 }));
             }
-            groups.extend(nodes.chunks(nodes.len() / parts).map(<[NodeId]>::to_vec));
+            let cached = |n: &&NodeId| self.nodes[n.index()].cache.is_some();
+            let merged = nodes.chunks(nodes.len() / parts);
+            let partly = |g: &[NodeId]| (1..g.len()).contains(&g.iter().filter(cached).count());
+            if merged.clone().any(partly) {
+                return Err(error(format!(
+                    "of nodes of socket {socket} that would be merged, some have a cache and others none"
+                )));
+            }
+            groups.extend(merged.map(<[NodeId]>::to_vec));
         }
         groups.sort();
         Ok(groups)
     }
 
     /// One node in place of several.
-    fn merged(&self, group: &[NodeId], index: u32) -> Node {
+    fn merged(&self, group: &[NodeId], index: u32, groups: &[Vec<NodeId>]) -> Node {
         let all = || group.iter().map(|n| &self.nodes[n.index()]);
         let mut cpus: Vec<_> = all().flat_map(|n| n.cpus.iter().copied()).collect();
         cpus.sort_unstable();
@@ -182,7 +199,10 @@ impl Machine {
             bandwidth: all().map(|n| n.bandwidth).sum(),
             kind: first.and_then(|n| n.kind),
             socket: first.and_then(|n| n.socket),
-            cache: merged_cache(&all().filter_map(|n| n.cache.as_ref()).collect::<Vec<_>>()),
+            cache: merged_cache(
+                &all().filter_map(|n| n.cache.as_ref()).collect::<Vec<_>>(),
+                groups,
+            ),
         }
     }
 
@@ -219,7 +239,7 @@ impl Machine {
             way_bandwidth(&crossed, &self.hop_rules).min(together)
         };
         Route {
-            bandwidth: bandwidth.min(self.nodes[memory].bandwidth),
+            bandwidth: bandwidth.min(self.nodes[memory].widest()),
             links,
         }
     }
@@ -239,13 +259,18 @@ impl Machine {
     }
 }
 
-/// One cache in place of several; none of none.
-fn merged_cache(all: &[&MemoryCache]) -> Option<MemoryCache> {
-    let latency = all.iter().map(|c| c.latency_ns).sum::<f64>() / all.len() as f64;
+/// One cache in place of several, for readers that are merged as well; none of none.
+fn merged_cache(all: &[&MemoryCache], readers: &[Vec<NodeId>]) -> Option<MemoryCache> {
+    let mean = |readers: &Vec<NodeId>| {
+        let each = all
+            .iter()
+            .flat_map(|c| readers.iter().map(|r| c.latency_ns[r.index()]));
+        each.sum::<f64>() / (all.len() * readers.len()) as f64
+    };
     (!all.is_empty()).then(|| MemoryCache {
         memory: all.iter().map(|c| c.memory).sum(),
         bandwidth: all.iter().map(|c| c.bandwidth).sum(),
-        latency_ns: latency,
+        latency_ns: readers.iter().map(mean).collect(),
     })
 }
 
@@ -296,6 +321,7 @@ mod tests {
         assert_eq!(list("a,nps=1,2,4,b"), "a:nps=1 a:nps=2 a:nps=4 b");
         assert_eq!(list("a, b,snc=1"), "a b:snc=1");
         assert_eq!(list("a,nps=1,b,nps=2"), "a:nps=1 b:nps=2");
+        assert_eq!(list("a,hbm=flat,cache"), "a:hbm=flat a:hbm=cache");
         assert_eq!(list("a,nps=1,1,b,a:nps=1,b"), "a:nps=1 b");
         assert_eq!(list("this:nps=1"), "this:nps=1");
         assert_eq!(list("nps=1"), "nps=1");

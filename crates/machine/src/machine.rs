@@ -22,6 +22,15 @@ pub struct Node {
     pub cache: Option<MemoryCache>,
 }
 
+impl Node {
+    /// What its controller, or a cache in front of it that has all that is read, delivers to its node's own CPUs, MB/s.
+    #[must_use]
+    pub fn widest(&self) -> f64 {
+        let cache = self.cache.as_ref().map_or(0.0, |c| c.bandwidth);
+        self.bandwidth.max(cache)
+    }
+}
+
 /// How data travels from a memory node to a reading CPU node.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Route {

@@ -344,12 +344,19 @@ fn sources(nodes: &[SysfsNode]) -> Vec<Source> {
             &format!("{NODE_BANDWIDTH} MB/s a node; the kernel does not say"),
         )
     });
-    if let Some((node, size)) = nodes.iter().find_map(|n| Some((n.node.os_index, n.cache?))) {
+    let cached = |n: &SysfsNode| Some(format!("{} of node {}", format_bytes(n.cache?), n.node.os_index));
+    let cached: Vec<String> = nodes.iter().filter_map(cached).collect();
+    if !cached.is_empty() {
+        let figures = match nodes.iter().any(|n| n.hmat_ns.is_some() || n.hmat_bandwidth) {
+            true => "of the memory behind it",
+            false => "of neither",
+        };
         all.push(Source::assumed(
             "nodes.cache",
             &format!(
-                "node {node} has a memory-side cache of {}; what it delivers the kernel does not say, so figures are taken as of its hits",
-                format_bytes(size)
+                "memory-side caches, {}, are not predicted: the kernel does not say what they deliver (`nodes.cache` in a file does), and \
+                 the figures here are {figures}",
+                cached.join(", ")
             ),
         ));
     }

@@ -68,7 +68,15 @@ impl Machine {
         let caches = || self.nodes.iter().filter_map(|n| n.cache.as_ref());
         positive(caches().map(|c| c.memory as f64), "a cache's size")?;
         positive(caches().map(|c| c.bandwidth), "a cache's bandwidth")?;
-        positive(caches().map(|c| c.latency_ns), "a cache's latency")?;
+        positive(
+            caches().flat_map(|c| c.latency_ns.iter().copied()),
+            "a cache's latency",
+        )?;
+        if caches().any(|c| c.latency_ns.len() != count) {
+            return Err(MachineError::invalid(format!(
+                "a cache's latency is one figure, or one for each of {count} nodes"
+            )));
+        }
         positive(self.links.iter().map(|l| l.bandwidth), "a link's bandwidth")?;
         positive(
             self.routes.iter().flatten().map(|r| r.bandwidth),

@@ -22,10 +22,11 @@ use crate::{ASYM, Asym, Selected, Selection};
 use anyhow::bail;
 use movers::Movers;
 use nodes::NodeChoices;
-use nodewise_analysis::{LastWrites, Visitor};
+use nodewise_analysis::{LastWrites, Roles, Visitor};
 use nodewise_machine::Machine;
 use nodewise_placement::policies::Filling;
 use nodewise_placement::{makes_copies, not_a_placement};
+use nodewise_profile::Profile;
 use nodewise_simulation::{
     Changing, Parameters, Range, Simulation, Traffic, simulate_moving, with_assumed_bandwidth,
     with_assumed_latency, with_latency_ratio,
@@ -126,6 +127,7 @@ impl Question {
             }
         };
         let on = asym.as_ref().map_or(&selected.machine, |a| &a.machine);
+        let other_runs = other_runs(selected.profile(), &simulation);
         let picture = self
             .trace
             .then(|| show::draw(on, &selected, &mappings[0], &simulation));
@@ -135,6 +137,7 @@ impl Question {
             simulation,
             node_choices,
             picture,
+            other_runs,
             notes,
         })
     }
@@ -250,10 +253,29 @@ pub struct Comparison {
     pub simulation: Simulation,
     /// The effect of the choice of nodes, if there was a choice.
     node_choices: Option<NodeChoices>,
+    /// Sentences on other runs of the command, whose threads may take other parts of the data.
+    other_runs: Vec<String>,
     /// SVG picture of pages over time under the policy that moves them, if [`Question::trace`] is set.
     pub picture: Option<String>,
     /// Remarks of policies on their mappings.
     pub notes: Vec<String>,
+}
+
+/// What is known of other runs, and what policies keep there.
+fn other_runs(profile: &Profile, simulation: &Simulation) -> Vec<String> {
+    let Some(roles) = Roles::of(profile) else {
+        return nodewise_report::roles_unknown(profile)
+            .map(str::to_owned)
+            .into_iter()
+            .collect();
+    };
+    let kept = simulation.ranked().into_iter().filter_map(|p| {
+        let expected = p.other_runs?.into();
+        nodewise_report::other_run_sentence(&p.policy, p.local_fraction, &expected, roles.counter.is_some())
+    });
+    std::iter::once(nodewise_report::roles_sentence(&roles, profile))
+        .chain(kept)
+        .collect()
 }
 
 impl Comparison {
@@ -264,7 +286,7 @@ impl Comparison {
             .node_choices
             .as_ref()
             .map_or_else(String::new, NodeChoices::table);
-        table::write(&self.machine, &self.simulation, &node_choices)
+        table::write(&self.machine, &self.simulation, &node_choices, &self.other_runs)
     }
 
     /// A line a machine: its baseline and its best policy, where machines, or modes of one, are compared.

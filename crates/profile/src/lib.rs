@@ -50,6 +50,9 @@ pub struct Profile {
     pub migrations: Vec<Migration>,
     /// Which thread took which part in other runs of the same command, ascending; empty if only one run was recorded.
     pub taken: Vec<TakenPart>,
+    /// Whether those runs came as they did, each recorded by itself: threads that arrive may have come in the same order by chance,
+    /// which a run that was recorded for comparison (`record --repeat`) prevents.
+    pub order_may_be_the_same: bool,
     /// Threads that took numbers from shared counters, and the code that did so; ascending by site and thread.
     pub tickets: Vec<CounterUse>,
 }

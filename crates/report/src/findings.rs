@@ -102,6 +102,7 @@ impl Report {
                 pages_by_moves: findings.timeline.dynamicity.distribution(),
             },
             roles: findings.roles(),
+            roles_unknown: crate::roles::unknown(findings.context.profile),
             moves,
             migrations,
             notes: notes(findings, unknown),

@@ -43,7 +43,9 @@ pub use nodewise_analysis::figures::{
     whole_percent,
 };
 pub use page_show::{PageShow, page_show};
-pub use roles::{DynamicLoop, OtherRuns, Roles, sentence as roles_sentence};
+pub use roles::{
+    DynamicLoop, OtherRuns, Roles, other_run_sentence, sentence as roles_sentence, unknown as roles_unknown,
+};
 pub use sampling::{Sampled, Sampling};
 pub use sizes_svg::{SizePoint, sizes_svg};
 pub use sweep_svg::{SweepPoint, sweep_svg};

@@ -205,9 +205,15 @@ pub fn sentence(found: &AnalysedRoles, profile: &Profile) -> String {
     let runs = plural(found.runs as usize, "other run");
     let [number, data, chance] = [found.by_number, found.by_data, found.by_chance].map(percent);
     let text = match found.assignment {
-        Assignment::Fixed => format!(
-            "Threads take their parts by number: in {runs}, {number} of the accesses to each part were the same thread's."
-        ),
+        Assignment::Fixed => {
+            let text = format!(
+                "Threads take their parts by number: in {runs}, {number} of the accesses to each part were the same thread's."
+            );
+            match profile.order_may_be_the_same && !AnalysedRoles::is_by_number(profile) {
+                true => text + " Or they came in the same order there by chance: `record --repeat 2` tells.",
+                false => text,
+            }
+        }
         Assignment::Arrival => format!(
             "Threads take their parts in order of arrival: in {runs}, {number} of the accesses to each part were those of the \
              thread of the same number, and {data} those of one thread, mostly another."
@@ -228,6 +234,26 @@ pub fn sentence(found: &AnalysedRoles, profile: &Profile) -> String {
         ),
         _ => text,
     }
+}
+
+/// That it is not known which parts threads of another run take, and what tells; `None` if it is known, or proved by this run.
+#[must_use]
+pub fn unknown(profile: &Profile) -> Option<&'static str> {
+    if AnalysedRoles::is_by_number(profile) || AnalysedRoles::of(profile).is_some() {
+        return None;
+    }
+    Some(match () {
+        () if !profile.taken.is_empty() => {
+            "Whether another run's threads take the same parts of the data is not known: the runs compared do not tell."
+        }
+        () if profile.meta.observer.is_sampled() => {
+            "Whether another run's threads take the same parts of the data, samples do not tell; `record --repeat 2` without `--via \
+             faults` does."
+        }
+        () => {
+            "Whether another run's threads take the same parts of the data is not known: `record --repeat 2` tells."
+        }
+    })
 }
 
 /// Largest loss of local fraction in another run that is not mentioned.

@@ -269,7 +269,12 @@ impl Writer {
     /// How threads get their parts of the data in other runs, and what that costs the recommended or else the best
     /// policy.
     fn roles(&self, out: &mut String, report: &Report) {
-        let Some(roles) = &report.roles else { return };
+        let Some(roles) = &report.roles else {
+            if let Some(sentence) = report.roles_unknown.filter(|_| !report.has_one_node()) {
+                self.wrapped(out, "", sentence, str::to_owned);
+            }
+            return;
+        };
         self.wrapped(out, "", &roles.sentence, str::to_owned);
         if let Some(sentence) = roles.not_followed_sentence {
             self.wrapped(out, "", sentence, str::to_owned);

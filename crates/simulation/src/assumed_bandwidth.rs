@@ -4,11 +4,13 @@ use nodewise_machine::{Machine, Source};
 
 /// Fields of a machine file that say how wide the ways between nodes are.
 const WAYS: [&str; 3] = ["links", "bandwidth", "backplane"];
+/// The field that marks what memory-side caches deliver.
+const CACHES: &str = "nodes.cache";
 /// The field by which a file states the widths of links whose wiring is assumed.
 const WIDTHS: &str = "links.widths";
 
-/// Which bandwidths are assumed: those of controllers, and those of the ways between nodes.
-fn assumed(machine: &Machine) -> (bool, bool) {
+/// Which bandwidths are assumed: those of controllers, of memory-side caches, and of the ways between nodes.
+fn assumed(machine: &Machine) -> (bool, bool, bool) {
     let is = |field: &str, assumed: bool| {
         machine
             .sources
@@ -16,22 +18,27 @@ fn assumed(machine: &Machine) -> (bool, bool) {
             .any(|s| s.field == field && s.assumed == assumed)
     };
     let ways = WAYS.iter().any(|field| is(field, true)) && !is(WIDTHS, false);
-    (is("nodes.bandwidth", true), ways)
+    let caches = machine.has_memory_side_caches() && is(CACHES, true);
+    (is("nodes.bandwidth", true), caches, ways)
 }
 
 /// Whether a machine has assumed bandwidths.
 pub(crate) fn has_assumed_bandwidth(machine: &Machine) -> bool {
-    let (controllers, ways) = assumed(machine);
-    controllers || ways
+    let (controllers, caches, ways) = assumed(machine);
+    controllers || caches || ways
 }
 
 /// The machine with its assumed bandwidths multiplied by `factor`; those that a source states stay.
 #[must_use]
 pub fn with_assumed_bandwidth(machine: &Machine, factor: f64) -> Machine {
-    let (controllers, ways) = assumed(machine);
+    let (controllers, caches, ways) = assumed(machine);
     let mut scaled = machine.clone();
     if controllers {
         scaled.nodes.iter_mut().for_each(|n| n.bandwidth *= factor);
+    }
+    if caches {
+        let all = scaled.nodes.iter_mut().filter_map(|n| n.cache.as_mut());
+        all.for_each(|c| c.bandwidth *= factor);
     }
     if ways {
         scaled.links.iter_mut().for_each(|l| l.bandwidth *= factor);
@@ -44,7 +51,7 @@ pub fn with_assumed_bandwidth(machine: &Machine, factor: f64) -> Machine {
             others.for_each(|(_, route)| route.bandwidth *= factor);
         }
     }
-    if factor != 1.0 && (controllers || ways) {
+    if factor != 1.0 && (controllers || caches || ways) {
         scaled.sources.push(Source {
             field: "bandwidth factor".into(),
             text: format!("assumed bandwidths multiplied by {factor}"),

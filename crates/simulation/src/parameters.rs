@@ -101,8 +101,8 @@ pub struct Parameters {
     /// a socket) to 0.92 times (Sapphire Rapids) what the published distance tables say, and across sockets 0.7 (Skylake) to
     /// 3.8 times (Xeon 6980P in SNC3) what "twice the local latency" would be.
     pub assumed_latency: Range,
-    /// How lines get into each other's way in memory-side caches; see [`nodewise_machine::MemoryCache::hits`]. Which pages share
-    /// places depends on the memory that the kernel gives, and no recording shows it.
+    /// How often lines displace each other in memory-side caches, 0 to 1 (`docs/machines.md`). Which pages share places depends on
+    /// the physical memory that the kernel allocates, and no recording shows it.
     pub cache_conflicts: Range,
 }
 
@@ -154,7 +154,7 @@ pub enum Varied {
     Bandwidth,
     /// Distances of memory that no source states: [`Parameters::assumed_latency`].
     Latency,
-    /// How lines get into each other's way in memory-side caches: [`Parameters::cache_conflicts`].
+    /// How often lines displace each other in memory-side caches: [`Parameters::cache_conflicts`].
     CacheConflicts,
     /// How many threads outside OpenMP run at a time: as many as while recording, or all. Varied where other processes
     /// may have kept the recorded ones waiting.
@@ -214,7 +214,7 @@ pub struct Scenario {
     pub bandwidth: f64,
     /// Factor on what remote memory takes longer than local, where the machine's latencies are assumed.
     pub latency: f64,
-    /// How lines get into each other's way in memory-side caches, 0 to 1.
+    /// How often lines displace each other in memory-side caches, 0 to 1.
     pub cache_conflicts: f64,
     /// Factor on the number of threads outside OpenMP that were seen to run at a time: 1, or infinity where all may.
     pub concurrency: f64,

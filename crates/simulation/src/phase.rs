@@ -207,6 +207,11 @@ impl<'a> Load<'a> {
         least.iter().map(known).collect()
     }
 
+    /// The share of the lines of a cell that a memory-side cache has.
+    pub fn hits(&self, cell: usize) -> f64 {
+        self.resources.hits[cell % self.resources.nodes]
+    }
+
     /// Latency summed over lines, as CPUs see it, nanoseconds.
     pub fn waited(&self, cost: &Cost) -> f64 {
         let lines = self.lines.iter().zip(&cost.latency_ns).enumerate();

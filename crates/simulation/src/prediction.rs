@@ -104,6 +104,8 @@ pub struct Prediction {
     pub latency_ns: f64,
     /// Share of the time that memory causes.
     pub memory_share: Range,
+    /// Share of the lines that memory-side caches have in the typical scenario; `None` on a machine without any.
+    pub cache_hits: Option<f64>,
     /// Mean loaded latency `[reader][memory]` in the typical scenario, weighted by lines; the idle latency if there
     /// were none.
     pub loaded_ns: Vec<Vec<f64>>,

@@ -14,6 +14,8 @@ pub(crate) struct Resources {
     write_back: Vec<Vec<u32>>,
     /// The controller of each node.
     controllers: Vec<u32>,
+    /// Share of the lines of each node that its memory-side cache has; 1 without one.
+    pub hits: Vec<f64>,
     /// Number of memory nodes in use.
     pub nodes: usize,
     /// Number of resources before the links.
@@ -55,9 +57,16 @@ impl Resources {
             write_back: pairs().map(|(c, m)| with_controller((m, c), m)).collect(),
             controllers: at.iter().map(|n| n.0).collect(),
             capacity,
+            hits: vec![1.0; at.len()],
             nodes: at.len(),
             before_links,
         }
+    }
+
+    /// With these shares of hits, on a machine whose figures are those with its memory-side caches.
+    pub fn with_hits(mut self, hits: Vec<f64>) -> Self {
+        self.hits = hits;
+        self
     }
 
     /// The resources that a fetch by `reader` from `memory` crosses, the controller first.

@@ -1,12 +1,13 @@
 //! The simulation itself: sums over phases for each policy and scenario.
 
-use crate::assumed_bandwidth::{has_assumed_bandwidth, with_assumed_bandwidth};
-use crate::assumed_latency::{has_assumed_latency, with_assumed_latency};
+use crate::assumed_bandwidth::has_assumed_bandwidth;
+use crate::assumed_latency::has_assumed_latency;
 use crate::calibration::{Basis, Calibration};
 use crate::concurrency;
 use crate::copying::{Copied, CopyingPolicy};
 use crate::counts::Memory;
-use crate::memory_side_caches::{footprint, with_memory_side_caches};
+use crate::limits::Limits;
+use crate::memory_side_caches::{Footprint, footprints};
 use crate::moving::{self, MoveCost, Moved, MovingPolicy, StepContext};
 use crate::parameters::Unknown;
 use crate::phase::Load;
@@ -23,27 +24,6 @@ use nodewise_placement::{Context, Mapping};
 use nodewise_profile::{ObjectId, Profile, SliceId};
 use rayon::prelude::*;
 use std::sync::Arc;
-
-/// What limits the program, of a scenario: factors on assumed bandwidths and latencies, conflicts in memory-side caches, and
-/// a factor on the threads that run at a time.
-#[derive(Clone, Copy, Debug, PartialEq)]
-struct Limits {
-    bandwidth: f64,
-    latency: f64,
-    cache_conflicts: f64,
-    concurrency: f64,
-}
-
-impl Limits {
-    fn of(scenario: &Scenario) -> Self {
-        Self {
-            bandwidth: scenario.bandwidth,
-            latency: scenario.latency,
-            cache_conflicts: scenario.cache_conflicts,
-            concurrency: scenario.concurrency,
-        }
-    }
-}
 
 /// State of a running simulation.
 pub(crate) struct SimulationRun<'a> {
@@ -65,6 +45,8 @@ pub(crate) struct SimulationRun<'a> {
     slot_nodes: Vec<usize>,
     /// By policy: mappings first, then policies that move pages.
     sums: Vec<Sums>,
+    /// By policy: whether pages have come to other nodes since its resources were made.
+    outdated: Vec<bool>,
     /// Whether maps can place each page; empty unless pages move.
     mappable: Vec<bool>,
     tracks: Vec<MovingPolicy>,
@@ -115,37 +97,17 @@ impl<'a> SimulationRun<'a> {
         let has_caches = machine.has_memory_side_caches();
         assert!(
             on.is_none() || !has_caches,
-            "caches are of a machine whose nodes policies see"
+            "each policy sees the machine's own nodes, where these have caches"
         );
-        let starts: Vec<&Mapping> = starts(mappings, &tracks, copying.len()).collect();
-        let resources_at = |limits: Limits| -> Vec<Arc<Resources>> {
-            let scaled = |machine| {
-                with_assumed_latency(&with_assumed_bandwidth(machine, limits.bandwidth), limits.latency)
-            };
-            match on {
-                None if has_caches => {
-                    let machine = scaled(context.machine);
-                    let seen = |start: &&Mapping| {
-                        let used = footprint(context, start);
-                        with_memory_side_caches(&machine, &used, limits.cache_conflicts)
-                    };
-                    starts
-                        .iter()
-                        .map(|s| Arc::new(Resources::new(&seen(s))))
-                        .collect()
-                }
-                None => {
-                    let all = Arc::new(Resources::new(&scaled(context.machine)));
-                    std::iter::repeat_n(all, policies).collect()
-                }
-                Some((machine, on)) => {
-                    assert_eq!(on.len(), policies, "each policy is somewhere");
-                    let machine = scaled(machine);
-                    on.iter()
-                        .map(|at| Arc::new(Resources::on(&machine, at)))
-                        .collect()
-                }
-            }
+        let used: Vec<Vec<Footprint>> = match has_caches {
+            true => starts(mappings, &tracks, copying.len())
+                .map(|start| footprints(context, |page| [start.nodes[page]]))
+                .collect(),
+            false => Vec::new(),
+        };
+        let resources_at = |limits: Limits| match has_caches {
+            true => used.iter().map(|used| limits.cached(machine, used)).collect(),
+            false => limits.resources(machine, on.map(|o| o.1), policies),
         };
         let typical = Limits::of(&scenarios[0]);
         let resources = resources_at(typical);
@@ -179,6 +141,8 @@ impl<'a> SimulationRun<'a> {
             machine,
             on: on.map(|o| o.1),
             sums: vec![sums; policies],
+            // Copies may be made before the first slice.
+            outdated: (0..policies).map(|p| p >= policies - copying.len()).collect(),
             resources,
             scaled,
             mappable,
@@ -247,6 +211,9 @@ impl<'a> SimulationRun<'a> {
         if self.until_copied.is_empty() && Some(slice.slice) > self.last_copy {
             self.until_copied = self.sums.iter().map(|s| s.ns.clone()).collect();
         }
+        if self.machine.has_memory_side_caches() {
+            self.renew(slice);
+        }
         let Self {
             sums,
             slot_nodes,
@@ -309,6 +276,28 @@ impl<'a> SimulationRun<'a> {
         self.moved(slice)
     }
 
+    /// Makes anew the resources of policies of which pages have come to other nodes, whose caches these take part in.
+    fn renew(&mut self, slice: &SliceTally<'_>) {
+        for policy in 0..self.outdated.len() {
+            if !std::mem::take(&mut self.outdated[policy]) {
+                continue;
+            }
+            let used = footprints(&self.context, |page| match slice.placed.home(policy, page) {
+                Some(home) => vec![NodeId(home as u32)],
+                None => {
+                    let mut holders: Vec<u16> = slice.placed.nearest(policy).to_vec();
+                    holders.sort_unstable();
+                    holders.dedup();
+                    holders.into_iter().map(|n| NodeId(n.into())).collect()
+                }
+            });
+            self.resources[policy] = Limits::of(&self.scenarios[0]).cached(self.machine, &used);
+            for (limits, resources) in &mut self.scaled {
+                resources[policy] = limits.cached(self.machine, &used);
+            }
+        }
+    }
+
     /// The pages that are copied after a slice, or before the first, under each policy that makes copies. `copied`: the
     /// node that stands for copies.
     fn copy(&mut self, after: Option<SliceId>, copied: NodeId) -> Vec<Moves> {
@@ -361,6 +350,7 @@ impl<'a> SimulationRun<'a> {
         let due = moving.filter(|(_, (track, _))| complete[track.memory]);
         let mut moves: Vec<Moves> = due.map(step).filter(|m| !m.1.is_empty()).collect();
         moves.extend(copied);
+        moves.iter().for_each(|(policy, _)| self.outdated[*policy] = true);
         // Policies that share a memory halve it at the same time.
         for track in tracks {
             halved[track.memory] |= track.halve();
@@ -424,6 +414,10 @@ impl<'a> SimulationRun<'a> {
             mapped: self.on_real_nodes(placed.mapped, policy),
             latency_ns: ratio(sums.waited, sums.lines.iter().sum()),
             memory_share: each(&|s| 1.0 - ratio(sums.compute_ns[s], sums.ns[s])),
+            cache_hits: self
+                .machine
+                .has_memory_side_caches()
+                .then(|| ratio(sums.hits, sums.lines.iter().sum())),
             loaded_ns: self.loaded(policy),
             controllers: self.controllers(policy),
             links: self.links(policy),

@@ -17,6 +17,8 @@ pub(crate) struct Sums {
     /// `[reader * nodes + memory]`.
     pub lines: Vec<f64>,
     pub latency: Vec<f64>,
+    /// Lines that memory-side caches had.
+    pub hits: f64,
     /// Latency summed over lines, as CPUs see it.
     pub waited: f64,
     pub regions: Vec<RegionSums>,
@@ -35,6 +37,7 @@ impl Sums {
             bytes: vec![0.0; resources.capacity.len()],
             lines: vec![0.0; pairs],
             latency: vec![0.0; pairs],
+            hits: 0.0,
             waited: 0.0,
             regions: Vec::new(),
             slices: Vec::new(),
@@ -73,6 +76,7 @@ impl Sums {
         }
         for (cell, lines) in load.lines.iter().enumerate() {
             self.lines[cell] += lines;
+            self.hits += lines * load.hits(cell);
             self.latency[cell] += lines * cost.latency_ns[cell];
         }
     }

@@ -128,6 +128,7 @@ impl Reader {
     /// Replaces the profile's record of which threads took which parts in other runs.
     pub fn set_taken(&mut self, taken: Vec<TakenPart>) {
         self.profile.taken = taken;
+        self.profile.order_may_be_the_same = true;
     }
 
     /// Returns the small tables, when the accesses are no longer needed.

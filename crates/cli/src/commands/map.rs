@@ -110,7 +110,13 @@ fn dependence(placement: &Placement, profile: &Profile) -> Option<String> {
         data => format!(", {data} by data"),
     };
     let how = match other.assignment {
-        Assignment::Fixed => return None,
+        Assignment::Fixed => {
+            let may_differ = profile.order_may_be_the_same && !Roles::is_by_number(profile);
+            return may_differ.then(|| {
+                "threads took the same parts in the other run, or came in the same order there by chance: `record --repeat 2` tells"
+                    .to_owned()
+            });
+        }
         Assignment::Arrival if other.assumed => {
             "each take a number from a shared counter; if that chooses their parts"
         }

@@ -4,7 +4,7 @@ use super::kernel::Kernel;
 use super::plan::Pair;
 use super::queue::first_part;
 use super::run::{BASE, Run};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Pages come to a node that is too full for all of them only once others have left it, and no more than it has room for then:
 /// asked for more, the kernel reclaims memory, and reports failed allocations.
@@ -18,7 +18,10 @@ pub struct Order<'a> {
 
 impl<'a> Order<'a> {
     pub fn of(kernel: &dyn Kernel, pairs: &'a [Pair]) -> Self {
-        let coming = |node| -> u64 { pairs.iter().filter(|p| p.to == node).map(Pair::pages).sum() };
+        let coming = |node| -> u64 {
+            let to = pairs.iter().filter(|p| p.to == node);
+            to.flat_map(|p| &p.runs).map(free_pages).sum()
+        };
         let leaves = |node| pairs.iter().any(|p| p.from == node);
         let waits = |node| leaves(node) && kernel.spare(node).is_some_and(|free| free >> BASE < coming(node));
         let nodes: BTreeSet<u32> = pairs.iter().map(|p| p.to).collect();
@@ -27,21 +30,16 @@ impl<'a> Order<'a> {
         Self { first, then, full }
     }
 
-    /// What of these pairs may come now, and what is too much for nodes that were full: others may have taken meanwhile what
-    /// pages left there.
-    pub fn within_room<'p>(
-        &self,
-        kernel: &dyn Kernel,
-        pairs: impl IntoIterator<Item = &'p Pair>,
-    ) -> (Vec<Pair>, Vec<Pair>) {
+    /// What of these pairs may come now, and what is too much for nodes that were full.
+    pub fn within_room(&self, kernel: &dyn Kernel, pairs: &[Pair]) -> (Vec<Pair>, Vec<Pair>) {
+        let spare = |node: &u32| (*node, kernel.spare(*node).map_or(u64::MAX, |free| free >> BASE));
+        let mut room: BTreeMap<u32, u64> = self.full.iter().map(spare).collect();
         let (mut coming, mut over): (Vec<Pair>, Vec<Pair>) = (Vec::new(), Vec::new());
         for pair in pairs {
-            let taken: u64 = coming.iter().filter(|p| p.to == pair.to).map(Pair::pages).sum();
-            let room = match self.full.contains(&pair.to) {
-                true => kernel.spare(pair.to).map_or(u64::MAX, |free| free >> BASE),
-                false => u64::MAX,
+            let (fits, rest) = match room.get_mut(&pair.to) {
+                Some(room) => split(&pair.runs, room),
+                None => (pair.runs.clone(), Vec::new()),
             };
-            let (fits, rest) = split(&pair.runs, room.saturating_sub(taken));
             for (to, runs) in [(&mut coming, fits), (&mut over, rest)] {
                 if !runs.is_empty() {
                     to.push(Pair { runs, ..*pair });
@@ -52,17 +50,20 @@ impl<'a> Order<'a> {
     }
 }
 
-/// The first runs, of at most `room` pages of 4 KiB without dividing what may be a huge page, and the rest.
-fn split(runs: &[Run], mut room: u64) -> (Vec<Run>, Vec<Run>) {
+/// Pages of 4 KiB that a run takes of a node's free memory: pages of hugetlbfs come from the node's pool.
+fn free_pages(run: &Run) -> u64 {
+    if run.shift == BASE { run.pages() } else { 0 }
+}
+
+/// The runs and parts of runs for which there is room, in pages of 4 KiB, without dividing what may be a huge page; and the
+/// rest. `room` is less by what fits.
+fn split(runs: &[Run], room: &mut u64) -> (Vec<Run>, Vec<Run>) {
     let (mut fits, mut rest) = (Vec::new(), Vec::new());
     for run in runs {
-        let part = first_part(run, room);
-        let taken = if part.pages() <= room { part.count } else { 0 };
-        // What follows a run that does not fit whole stays too, so that pages keep their order.
-        room = if taken == run.count {
-            room - part.pages()
-        } else {
-            0
+        let taken = match first_part(run, *room) {
+            _ if run.shift > BASE => run.count,
+            part if part.pages() <= *room => part.count,
+            _ => 0,
         };
         let address = run.address + (u64::from(taken) << run.shift);
         let parts = [
@@ -76,6 +77,7 @@ fn split(runs: &[Run], mut room: u64) -> (Vec<Run>, Vec<Run>) {
                 ..*run
             });
         }
+        *room -= free_pages(&Run { count: taken, ..*run });
     }
     (fits, rest)
 }
@@ -86,30 +88,36 @@ mod tests {
 
     #[test]
     fn what_comes_is_no_more_than_fits_and_divides_no_huge_page() {
+        let run = |address, count, shift| Run {
+            address,
+            count,
+            shift,
+        };
+        // Two that may be huge pages, one of hugetlbfs, and small ones.
         let runs = [
-            Run {
-                address: 1 << 21,
-                count: 1024,
-                shift: BASE,
-            },
-            Run {
-                address: 1 << 30,
-                count: 3,
-                shift: 21,
-            },
+            run(1 << 21, 1024, BASE),
+            run(1 << 30, 3, 21),
+            run((1 << 31) + 4096, 300, BASE),
         ];
-        let all = |runs: &[Run]| -> Vec<u64> { runs.iter().flat_map(|r| r.addresses()).collect() };
+        let all = |runs: &[Run]| {
+            let mut all: Vec<u64> = runs.iter().flat_map(|r| r.addresses()).collect();
+            all.sort_unstable();
+            all
+        };
         for (room, fit) in [
             (0, 0),
-            (511, 0),
-            (700, 512),
-            (1024, 1024),
-            (1600, 1024 + 512),
-            (u64::MAX, 1024 + 3 * 512),
+            (200, 200),
+            (511, 300),
+            (700, 512 + 188),
+            (1100, 1024 + 76),
+            (u64::MAX, 1324),
         ] {
-            let (fits, rest) = split(&runs, room);
-            assert_eq!(fits.iter().map(Run::pages).sum::<u64>(), fit, "room for {room}");
-            assert_eq!([all(&fits), all(&rest)].concat(), all(&runs));
+            let mut left = room;
+            let (fits, rest) = split(&runs, &mut left);
+            assert_eq!(fits.iter().map(free_pages).sum::<u64>(), fit, "room for {room}");
+            assert_eq!(left, room - fit);
+            assert!(fits.contains(&runs[1]), "hugetlbfs has a pool of its own");
+            assert_eq!(all(&[fits, rest].concat()), all(&runs));
         }
     }
 }

@@ -120,8 +120,8 @@ pub fn first_part(run: &Run, room: u64) -> Run {
     }
     let first = run.address >> BASE;
     let (down, up) = ((first + room) / HUGE * HUGE, (first / HUGE + 1) * HUGE);
-    // Pages before the first multiple are no complete huge page and may be split anywhere.
-    let end = match (down > first, first.is_multiple_of(HUGE)) {
+    // Pages before the first multiple, or too few after it, are no complete huge page and may be split anywhere.
+    let end = match (down > first, first.is_multiple_of(HUGE) && run.pages() >= HUGE) {
         (true, _) => down,
         (false, true) => up,
         (false, false) => first + room,

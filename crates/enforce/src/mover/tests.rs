@@ -219,7 +219,7 @@ fn run(model: &Model, workers: usize, chunk: usize) -> Moved {
         workers,
         chunk,
     };
-    mover.work(model, &model.plan(), &|_| ())
+    mover.work(model, &model.plan(), true, &|_| ())
 }
 
 proptest! {
@@ -289,7 +289,7 @@ fn what_moved_before_a_refusal_is_not_forgotten() {
         workers: 1,
         chunk: 4096,
     };
-    let moved = mover.work(&model, &plan, &|_| ());
+    let moved = mover.work(&model, &plan, false, &|_| ());
     assert_eq!(moved.refusal, Some(CallError::NotAllowed));
     assert_eq!((moved.pages, model.count(1)), (60, 60));
 }
@@ -318,8 +318,41 @@ fn pages_change_places_with_those_of_a_full_node_and_it_is_never_asked_for_more(
         workers: 1,
         chunk: 64,
     };
-    let moved = mover.work(&model, &plan, &|_| ());
+    let moved = mover.work(&model, &plan, false, &|_| ());
     assert_eq!((moved.pages, *model.refusals.lock().unwrap()), (1000, 0));
+}
+
+/// Two full nodes change places: each round leaves room for the next.
+#[test]
+fn full_nodes_change_places_though_each_has_room_for_a_few_pages_alone() {
+    let model = Model::of(&[Kind::Plain; 1000], 40, u64::MAX);
+    model.room.lock().unwrap().insert(0, 0);
+    let mut plan = model.plan();
+    let run = plan.pairs[0].runs[0];
+    let pair = |from, to, first: u64| Pair {
+        from,
+        to,
+        runs: vec![Run {
+            address: run.address + (first << BASE),
+            count: 500,
+            ..run
+        }],
+    };
+    plan.pairs = vec![pair(0, 1, 0), pair(1, 0, 500)];
+    for (_, page) in model.pages.lock().unwrap().iter_mut().skip(500) {
+        page.0 = 1;
+    }
+    let mover = Mover {
+        scope: Scope::Exclusive,
+        nodes: Vec::new(),
+        workers: 1,
+        chunk: 64,
+    };
+    let moved = mover.work(&model, &plan, false, &|_| ());
+    assert_eq!(
+        (moved.pages, moved.stayed.total(), *model.refusals.lock().unwrap()),
+        (1000, 0, 0)
+    );
 }
 
 #[test]

@@ -75,6 +75,8 @@ struct Policy<'a> {
     mapped: Mapped<'a>,
     latency_ns: f64,
     memory_share: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cache_hits: Option<f64>,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     served_by_kind: BTreeMap<String, f64>,
     controllers: Vec<Controller>,
@@ -290,6 +292,7 @@ fn policy<'a>(p: &'a Prediction, simulation: &Simulation, machine: &Machine) -> 
         },
         latency_ns: p.latency_ns,
         memory_share: p.memory_share.typical,
+        cache_hits: p.cache_hits,
         served_by_kind: kinds.map(|(kind, share)| (kind.to_string(), share)).collect(),
         controllers: controllers.collect(),
         links: links.collect(),

@@ -8,6 +8,7 @@ use super::moving::split;
 use super::nodes::DYNAMIC;
 use super::several::{self, Program, ProgramDescription};
 use super::{Question, moving};
+use crate::asym::without_caches;
 use anyhow::bail;
 use nodewise_control::asym;
 use nodewise_machine::{Machine, NodeId};
@@ -52,6 +53,7 @@ pub(super) fn predict(question: &Question, machine: &str, starts: &Starts) -> an
     let mut opened = several::open(question, machine)?;
     let parameters = question.parameters(machine, &opened[0].0.selected);
     let machine = opened[0].0.selected.machine.clone();
+    without_caches(&machine, "--move-threads")?;
     let disjoint = placements(&machine, &opened)?;
     for (at, (program, groups)) in opened.iter_mut().enumerate() {
         program.enter(groups, &disjoint.all[0][at], &question.limits.start)?;

@@ -5,8 +5,13 @@ use nodewise_report::{percent, plural, table, whole_percent};
 use nodewise_simulation::{Basis, Prediction, Range, Simulation, Traffic, Varied};
 use std::fmt::Write;
 
-/// The table of one machine; `node_choices` is the text about the choice of nodes.
-pub fn write(machine: &Machine, simulation: &Simulation, node_choices: &str) -> String {
+/// The table of one machine; `node_choices` is the text about the choice of nodes, `other_runs` sentences on other runs.
+pub fn write(
+    machine: &Machine,
+    simulation: &Simulation,
+    node_choices: &str,
+    other_runs: &[String],
+) -> String {
     let mut out = format!(
         "{}: {}\n{} on {} ({})\n\n",
         machine.name,
@@ -17,8 +22,10 @@ pub fn write(machine: &Machine, simulation: &Simulation, node_choices: &str) -> 
     );
     let kinds = simulation.baseline().served_by_kind(machine);
     let rows = simulation.ranked().into_iter().map(|p| row(p, machine));
-    let columns = format!("lrrrrr{:r<width$}l", "rr", width = 2 + kinds.len());
-    out += &table(&columns, std::iter::once(header(&kinds)).chain(rows));
+    let caches = machine.has_memory_side_caches();
+    let more = kinds.len() + usize::from(caches);
+    let columns = format!("lrrrrr{:r<width$}l", "rr", width = 2 + more);
+    out += &table(&columns, std::iter::once(header(&kinds, caches)).chain(rows));
     out.push('\n');
     out += &moves(simulation);
     out += &copies(simulation);
@@ -29,6 +36,10 @@ pub fn write(machine: &Machine, simulation: &Simulation, node_choices: &str) -> 
             out,
             "Not memory bound: memory is {share} of the time; all policies are about equal."
         );
+    }
+    for sentence in other_runs {
+        out += sentence;
+        out.push('\n');
     }
     out + &notes(machine, simulation)
 }
@@ -56,12 +67,13 @@ pub fn overview<'a>(all: impl Iterator<Item = (&'a str, &'a Simulation)>) -> Str
 /// The cells of a line.
 pub type Row = Vec<String>;
 
-/// `kinds`: of memory, where there are several.
-fn header(kinds: &[(MemoryKind, f64)]) -> Row {
+/// `kinds`: of memory, where there are several; `caches`: whether there are memory-side caches.
+fn header(kinds: &[(MemoryKind, f64)], caches: bool) -> Row {
     let before = ["policy", "seconds", "(range)", "speed-up", "(range)", "local"].map(str::to_owned);
     let after = ["balance", "latency", "busiest controller, link"].map(str::to_owned);
     let kinds = kinds.iter().map(|(kind, _)| kind.to_string());
-    before.into_iter().chain(kinds).chain(after).collect()
+    let hits = caches.then(|| "cache hits".to_owned());
+    before.into_iter().chain(kinds).chain(hits).chain(after).collect()
 }
 
 fn row(p: &Prediction, machine: &Machine) -> Row {
@@ -84,6 +96,7 @@ fn row(p: &Prediction, machine: &Machine) -> Row {
         percent(p.local_fraction),
     ];
     row.extend(p.served_by_kind(machine).iter().map(|(_, share)| percent(*share)));
+    row.extend(p.cache_hits.map(percent));
     row.extend([
         format!("{:.2}", p.access_balance),
         format!("{:.0} ns", p.latency_ns),
@@ -209,8 +222,8 @@ fn notes(machine: &Machine, simulation: &Simulation) -> String {
         .any(|s| s.varied == Varied::CacheConflicts)
     {
         out.push_str(
-            "Varied likewise: how lines get into each other's way in memory-side caches: not before these are full, by chance, or at \
-             each turn of a sweep.\n",
+            "Varied likewise: hits of memory-side caches, from those of the most used pages that fit to those of pages that displace \
+             each other in turn.\n",
         );
     }
     if simulation

@@ -41,7 +41,7 @@ struct Cache {
     memory: u64,
     #[serde(rename = "bandwidth_MBps")]
     bandwidth: f64,
-    latency_ns: f64,
+    latency_ns: Vec<f64>,
 }
 
 #[derive(Serialize)]
@@ -121,7 +121,7 @@ fn node(machine: &Machine, id: NodeId) -> Node {
         cache: node.cache.as_ref().map(|c| Cache {
             memory: c.memory,
             bandwidth: c.bandwidth,
-            latency_ns: c.latency_ns,
+            latency_ns: c.latency_ns.clone(),
         }),
         bandwidth: node.bandwidth,
     }
