@@ -69,7 +69,7 @@ fn nodes(machine: &Machine) -> String {
             let (size, bandwidth) = (bytes(c.memory), gigabytes(c.bandwidth));
             format!(
                 "  (behind a cache of {size}, {bandwidth}, {:.0} ns)",
-                c.latency_ns
+                c.latency_ns[id]
             )
         });
         [
