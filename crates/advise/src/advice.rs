@@ -7,7 +7,7 @@ use crate::matched::Matched;
 use crate::phrases::{dimension_names, faster, percent, places};
 use crate::snippet::{self, SnippetNames};
 use crate::users::FirstTouched;
-use nodewise_analysis::{Conflict, Pattern, Remedy};
+use nodewise_analysis::{Assignment, Conflict, Pattern, Remedy, Roles};
 use nodewise_placement::Context;
 use nodewise_profile::{Object, ObjectKind};
 
@@ -48,7 +48,36 @@ pub(crate) fn advice(
             None,
         ),
         _ if !object.kind.is_mappable() => (pooled(object.kind, &names.used), None),
-        (None, distribution) => by_pattern(blame, &names, distribution),
+        (None, distribution) => match in_any_order(blame, context, distribution, &names.used) {
+            Some(advice) => (advice, None),
+            None => by_pattern(blame, &names, distribution),
+        },
+    }
+}
+
+/// Advice if parts of an object are one thread's each, but another thread's in each run: code that gives parts to threads by
+/// number would be wrong.
+fn in_any_order(
+    blame: &Blame,
+    context: &Context<'_>,
+    distribution: Option<Distribution>,
+    to: &str,
+) -> Option<String> {
+    let by_thread = matches!(blame.pattern, Pattern::Blocks | Pattern::XWise)
+        || matches!(
+            distribution,
+            Some(Distribution::BindRows | Distribution::BindColumns | Distribution::BlockExclusive { .. })
+        );
+    match Roles::of(context.profile).filter(|_| by_thread)?.assignment {
+        Assignment::Fixed => None,
+        Assignment::Arrival => Some(format!(
+            "threads take its parts at {to} in order of arrival: place it by a map, under which `nodewise run` sends threads to \
+             their parts, or give threads their parts by number"
+        )),
+        Assignment::Dynamic => Some(format!(
+            "threads take its parts at {to} as they come free: interleave it, or give threads their parts by number (a static \
+             schedule)"
+        )),
     }
 }
 

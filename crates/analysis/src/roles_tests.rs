@@ -451,6 +451,18 @@ fn threads_that_take_one_number_each_are_assumed_to_come_in_order_of_arrival() {
     let other = parts(5, |t| t);
     profile.taken = taken(0, (&profile, &found.1), (&other.0, &other.1));
     assert_eq!(Roles::of(&profile).unwrap().assignment, Assignment::Fixed);
+    // Not one with a run whose threads may have come in the same order by chance, unless it shows that they did not.
+    profile.order_may_be_the_same = true;
+    let roles = Roles::of(&profile).unwrap();
+    assert_eq!(
+        (roles.assignment, roles.counter),
+        (Assignment::Arrival, Some(SiteId(1)))
+    );
+    let turned = parts(5, |t| THREADS - 1 - t);
+    profile.taken = taken(0, (&profile, &found.1), (&turned.0, &turned.1));
+    let roles = Roles::of(&profile).unwrap();
+    assert_eq!((roles.assignment, roles.counter), (Assignment::Arrival, None));
+    profile.order_may_be_the_same = false;
     profile.taken.clear();
 
     // Numbers that threads take repeatedly, or that only a few threads take, do not name parts.

@@ -53,9 +53,12 @@ pub fn check_folder(file: &Path) -> anyhow::Result<()> {
     }
 }
 
-/// Refuses a file that is there, also as a link that leads nowhere, unless `force` is set.
+/// Refuses a file that is there, also as a link that leads nowhere, unless `force` is set. Nothing is lost in a device or a
+/// pipe, as of `>(command)`.
 pub fn keep_existing(file: &Path, force: bool) -> anyhow::Result<()> {
-    match file.symlink_metadata().is_ok() && !force {
+    let keeps = |found: std::fs::Metadata| found.is_file() || found.is_dir();
+    let there = file.symlink_metadata().is_ok() && file.metadata().map_or(true, keeps);
+    match there && !force {
         true => bail!(
             "{}: exists already; choose another name or add --force",
             file.display()

@@ -124,7 +124,7 @@ impl Groups {
         let gaining = processes.iter().copied();
         let gaining: BTreeSet<u32> = gaining
             .filter(|process| !decision.orders.contains_key(process))
-            .filter(|process| self.gains(now_ns, *process, &search))
+            .filter(|process| self.confirm_gain(now_ns, *process, &search))
             .collect();
         let free = |process: &u32| {
             !decision.orders.contains_key(process) && !self.processes[process].judge.backs_off(now_ns)
@@ -168,7 +168,7 @@ impl Groups {
     }
 
     /// Whether a process has gained by the assignment found for long enough.
-    fn gains(&mut self, now_ns: u64, process: u32, search: &Found<'_>) -> bool {
+    fn confirm_gain(&mut self, now_ns: u64, process: u32, search: &Found<'_>) -> bool {
         let of = |t: &Thread| t.process == process;
         let Found {
             cost, current, best, ..

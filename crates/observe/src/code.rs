@@ -146,7 +146,7 @@ impl Library {
                 continue;
             }
             all.extend(self.frames_with_columns(modules, call));
-            if self.load_is_outlined(modules, call) {
+            if self.read_and_ask_outlined(modules, call) {
                 break;
             }
         }
@@ -190,7 +190,7 @@ impl Library {
         loaded_at(modules, address).is_some_and(|m| self.name(m.file).starts_with("libnodewise-"))
     }
 
-    fn load_is_outlined(&mut self, modules: &[Loaded], address: u64) -> bool {
+    fn read_and_ask_outlined(&mut self, modules: &[Loaded], address: u64) -> bool {
         loaded_at(modules, address).is_some_and(|l| {
             let module = self.module(l.file);
             module.is_some_and(|m| m.is_outlined(address - l.bias))
