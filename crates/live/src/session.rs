@@ -27,7 +27,6 @@ use nodewise_linux::{Host, clock, privileges};
 use nodewise_observe::faults::{SETS_ASIDE, Sensor, Watch};
 use nodewise_placement::{Observed, migration_policy};
 use nodewise_profile::{BASE_PAGE_SIZE, PageNumber};
-use std::ops::Range;
 use std::time::Duration;
 
 /// Longest duration of a [`Session::turn`].
@@ -417,7 +416,7 @@ impl Session {
         for pid in result.moved.into_iter().chain(full) {
             // Earlier counts were made on another node.
             if let Some(process) = self.watch.known_number(pid) {
-                self.tracker.forget(pages_of_process(process));
+                self.tracker.forget(PageNumber::all_of(process));
             }
         }
     }
@@ -472,10 +471,6 @@ impl Session {
         let ended = self.subscribers.tell(self.now(), &Event::Ended(&self.status));
         ended.map_err(LiveError::new)
     }
-}
-
-fn pages_of_process(process: u16) -> Range<PageNumber> {
-    PageNumber::of_address(process, 0)..PageNumber::of_address(process + 1, 0)
 }
 
 fn linux(options: &Options, topology: &Topology, shift: u32, holder: Option<Holder>) -> Linux {

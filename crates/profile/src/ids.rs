@@ -59,6 +59,13 @@ impl PageNumber {
         Self((u64::from(process) << Self::PROCESS_SHIFT) | (address >> BASE_PAGE_SHIFT))
     }
 
+    /// All pages of the process with this ordinal.
+    #[must_use]
+    pub fn all_of(process: u16) -> std::ops::Range<Self> {
+        let first = |process: u64| Self(process << Self::PROCESS_SHIFT);
+        first(process.into())..first(u64::from(process) + 1)
+    }
+
     /// The page number inside the process, as used in equations 6 and 8 of Diener et al.
     #[must_use]
     pub fn virtual_number(self) -> u64 {

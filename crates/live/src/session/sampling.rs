@@ -1,6 +1,6 @@
 //! Takes in samples: which node accessed which page, where the pages are, and who moved them there.
 
-use super::{Session, pages_of_process};
+use super::Session;
 use crate::event::{Event, Found, MovedPages};
 use crate::mover::Mover;
 use crate::ranking::Ranking;
@@ -65,7 +65,7 @@ impl Session {
             self.take_in(process, &touches);
         }
         for process in self.watch.retired() {
-            let pages = pages_of_process(*process);
+            let pages = PageNumber::all_of(*process);
             self.mover.end_process(*process, &pages);
             self.unconfirmed.forget_all(&pages);
             self.tracker.forget(pages);
