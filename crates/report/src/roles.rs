@@ -244,15 +244,12 @@ pub fn unknown(profile: &Profile) -> Option<&'static str> {
     }
     Some(match () {
         () if !profile.taken.is_empty() => {
-            "Whether another run's threads take the same parts of the data is not known: the runs compared do not tell."
+            "Whether threads take the same parts in each run, the runs compared do not tell."
         }
         () if profile.meta.observer.is_sampled() => {
-            "Whether another run's threads take the same parts of the data, samples do not tell; `record --repeat 2` without `--via \
-             faults` does."
+            "Whether threads take the same parts in each run, samples do not tell; `record --repeat 2` without `--via faults` does."
         }
-        () => {
-            "Whether another run's threads take the same parts of the data is not known: `record --repeat 2` tells."
-        }
+        () => "Whether threads take the same parts in each run, `record --repeat 2` tells.",
     })
 }
 
