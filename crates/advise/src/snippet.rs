@@ -316,7 +316,7 @@ pub(crate) fn bind(to: &SnippetNames, how: Distribution) -> String {
     );
     match rows {
         true => format!(
-            "{library}\n/* or, without the library: */\n{}",
+            "{library}/* or, without the library: */\n{}",
             parallel_initialisation(to)
         ),
         false => library,
@@ -326,7 +326,7 @@ pub(crate) fn bind(to: &SnippetNames, how: Distribution) -> String {
 /// Code that assigns pages to the nodes in turn.
 pub(crate) fn cyclic(to: &SnippetNames, pages: u32) -> String {
     format!(
-        "{}\n/* or, without the library: */\n{}",
+        "{}/* or, without the library: */\n{}",
         place(to, &format!("nw_cyclic(NW_PAGES, {pages})"), 1),
         interleave(to)
     )
