@@ -12,16 +12,15 @@ pub fn replace(file: &Path, text: &[u8]) -> std::io::Result<()> {
     if file.symlink_metadata().is_err() {
         return write_beside(file, text, None);
     }
+    let is_other = file.metadata().is_ok_and(|there| !there.is_file());
+    if is_other {
+        // By its own name: what `/dev/fd/3` leads to may have no other.
+        let mut open = std::fs::OpenOptions::new().write(true).open(file)?;
+        return open.write_all(text);
+    }
     let file = file.canonicalize()?;
     let there = file.metadata()?;
-    if there.is_file() {
-        write_beside(&file, text, Some(there.permissions()))
-    } else {
-        std::fs::OpenOptions::new()
-            .write(true)
-            .open(&file)?
-            .write_all(text)
-    }
+    write_beside(&file, text, Some(there.permissions()))
 }
 
 /// Writes a temporary file with a unique name, then renames it.
@@ -54,6 +53,11 @@ mod tests {
 
         replace(&link, b"new").unwrap();
         replace(&device, b"new").unwrap();
+        let (mut reader, writer) = std::io::pipe().unwrap();
+        let of_shell = format!("/dev/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&writer));
+        replace(Path::new(&of_shell), b"new").unwrap();
+        drop(writer);
+        assert_eq!(std::io::read_to_string(&mut reader).unwrap(), "new");
         replace(&folder.join("fresh"), b"new").unwrap();
 
         assert!(link.is_symlink() && device.is_symlink());
