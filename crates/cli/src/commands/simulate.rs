@@ -25,7 +25,7 @@ const FIRST_TOUCH: &str = "first-touch";
 const MAY_LOSE: f64 = 0.05;
 
 const MACHINE: &str = "Machines, comma-separated: shipped names, files, `this`; `papers` for all of the papers'; `M,nps=1,2,4` (or \
-     `snc=`) for M with as many nodes a socket as its firmware can be set to";
+     `snc=`) for M with as many nodes a socket as its firmware can be set to, `M,hbm=flat,cache` with its HBM as nodes or as caches";
 
 #[derive(clap::Args)]
 #[command(mut_arg("machine", |a| a.help(MACHINE).value_name("M,…")))]

@@ -159,7 +159,7 @@ fn mapped_by(object: &Entry) -> String {
     let shown: Vec<String> = names.iter().take(2).map(name).collect();
     match names.len().saturating_sub(2) {
         0 => shown.join(", "),
-        left => format!("{}, {}", shown.join(", "), plural(left, "more name")),
+        left => format!("{}, {} (--json)", shown.join(", "), plural(left, "more name")),
     }
 }
 
