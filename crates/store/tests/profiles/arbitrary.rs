@@ -257,6 +257,7 @@ pub fn recording() -> impl Strategy<Value = Recording> {
             let slices_table = times.collect();
             (
                 Profile {
+                    order_may_be_the_same: false, // no part of a profile on disk
                     meta,
                     objects,
                     threads,
