@@ -186,9 +186,9 @@ mod tests {
         for round in 0..rounds {
             let page = accesses[random(accesses.len())];
             let last = std::mem::replace(&mut held[place[page]], page);
-            hit += usize::from(round >= rounds / 2 && last == page);
+            hit += i32::from(round >= rounds / 2 && last == page);
         }
-        hit as f64 / (rounds / 2) as f64
+        f64::from(hit) / f64::from(rounds / 2)
     }
 
     #[test]
