@@ -41,6 +41,9 @@ pub fn write(
         out += sentence;
         out.push('\n');
     }
+    if !other_runs.is_empty() {
+        out.push('\n');
+    }
     out + &notes(machine, simulation)
 }
 
