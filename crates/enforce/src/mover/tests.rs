@@ -294,9 +294,10 @@ fn what_moved_before_a_refusal_is_not_forgotten() {
     assert_eq!((moved.pages, model.count(1)), (60, 60));
 }
 
-#[test]
-fn pages_change_places_with_those_of_a_full_node_and_it_is_never_asked_for_more() {
+/// 500 pages on each of two nodes change places, of which node 1 has room for 40 pages more, and node 0 for `room`.
+fn exchanged(room: u64) -> (Moved, u64) {
     let model = Model::of(&[Kind::Plain; 1000], 40, u64::MAX);
+    model.room.lock().unwrap().insert(0, room);
     let mut plan = model.plan();
     let run = plan.pairs[0].runs[0];
     let pair = |from, to, first: u64| Pair {
@@ -319,40 +320,21 @@ fn pages_change_places_with_those_of_a_full_node_and_it_is_never_asked_for_more(
         chunk: 64,
     };
     let moved = mover.work(&model, &plan, false, &|_| ());
-    assert_eq!((moved.pages, *model.refusals.lock().unwrap()), (1000, 0));
+    let refusals = *model.refusals.lock().unwrap();
+    (moved, refusals)
 }
 
-/// Two full nodes change places: each round leaves room for the next.
+/// A full node, and two, each round of which leaves room for the next.
 #[test]
-fn full_nodes_change_places_though_each_has_room_for_a_few_pages_alone() {
-    let model = Model::of(&[Kind::Plain; 1000], 40, u64::MAX);
-    model.room.lock().unwrap().insert(0, 0);
-    let mut plan = model.plan();
-    let run = plan.pairs[0].runs[0];
-    let pair = |from, to, first: u64| Pair {
-        from,
-        to,
-        runs: vec![Run {
-            address: run.address + (first << BASE),
-            count: 500,
-            ..run
-        }],
-    };
-    plan.pairs = vec![pair(0, 1, 0), pair(1, 0, 500)];
-    for (_, page) in model.pages.lock().unwrap().iter_mut().skip(500) {
-        page.0 = 1;
+fn pages_change_places_with_those_of_full_nodes_which_are_never_asked_for_more() {
+    for room in [u64::MAX / 2, 3, 0] {
+        let (moved, refusals) = exchanged(room);
+        assert_eq!(
+            (moved.pages, moved.stayed.total(), refusals),
+            (1000, 0, 0),
+            "{room}"
+        );
     }
-    let mover = Mover {
-        scope: Scope::Exclusive,
-        nodes: Vec::new(),
-        workers: 1,
-        chunk: 64,
-    };
-    let moved = mover.work(&model, &plan, false, &|_| ());
-    assert_eq!(
-        (moved.pages, moved.stayed.total(), *model.refusals.lock().unwrap()),
-        (1000, 0, 0)
-    );
 }
 
 #[test]
