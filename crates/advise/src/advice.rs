@@ -68,7 +68,10 @@ fn in_any_order(
             distribution,
             Some(Distribution::BindRows | Distribution::BindColumns | Distribution::BlockExclusive { .. })
         );
-    match Roles::of(context.profile).filter(|_| by_thread)?.assignment {
+    if !by_thread {
+        return None;
+    }
+    match Roles::of(context.profile)?.assignment {
         Assignment::Fixed => None,
         Assignment::Arrival => Some(format!(
             "threads take its parts at {to} in order of arrival: place it by a map, under which `nodewise run` sends threads to \

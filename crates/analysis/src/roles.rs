@@ -154,6 +154,13 @@ impl Roles {
         }
     }
 
+    /// Whether threads that seem to take their parts by number may have come in the same order by chance, in runs that were
+    /// recorded by themselves.
+    #[must_use]
+    pub fn may_be_fixed_by_chance(profile: &Profile) -> bool {
+        profile.order_may_be_the_same && !Self::is_by_number(profile)
+    }
+
     /// Whether a single run proves that threads take their parts by number: each process has one thread, or all
     /// parallel constructs distribute their work by number and no thread is outside their teams; and no thread takes
     /// numbers from a shared counter repeatedly.

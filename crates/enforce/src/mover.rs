@@ -189,6 +189,7 @@ impl Mover {
             refused.extend(self.round(kernel, &coming, &ledger));
             waiting = over;
         }
+        // At the end of the process a round records what it does not reach.
         if reclaim || ledger.has_ended() {
             refused.extend(self.round(kernel, &waiting, &ledger));
         } else {

@@ -12,15 +12,14 @@ pub fn replace(file: &Path, text: &[u8]) -> std::io::Result<()> {
     if file.symlink_metadata().is_err() {
         return write_beside(file, text, None);
     }
-    let is_other = file.metadata().is_ok_and(|there| !there.is_file());
-    if is_other {
+    match file.metadata() {
         // By its own name: what `/dev/fd/3` leads to may have no other.
-        let mut open = std::fs::OpenOptions::new().write(true).open(file)?;
-        return open.write_all(text);
+        Ok(there) if !there.is_file() => {
+            let mut open = std::fs::OpenOptions::new().write(true).open(file)?;
+            open.write_all(text)
+        }
+        there => write_beside(&file.canonicalize()?, text, Some(there?.permissions())),
     }
-    let file = file.canonicalize()?;
-    let there = file.metadata()?;
-    write_beside(&file, text, Some(there.permissions()))
 }
 
 /// Writes a temporary file with a unique name, then renames it.

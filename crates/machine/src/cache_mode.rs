@@ -69,7 +69,10 @@ impl Machine {
     }
 
     /// By node: the HBM node beside it.
-    fn cached_by(&self) -> Result<Vec<Option<NodeId>>, MachineError> {
+    ///
+    /// # Errors
+    /// Those of [`Machine::with_hbm_as_cache`].
+    pub(crate) fn cached_by(&self) -> Result<Vec<Option<NodeId>>, MachineError> {
         let error = |what: String| MachineError::invalid(format!("{}: {what}", self.name));
         let is_hbm = |n: &NodeId| {
             let node = &self.nodes[n.index()];
@@ -107,17 +110,11 @@ impl Machine {
         let node = &self.nodes[id.index()];
         Node {
             os_index,
-            cache: cache.map_or_else(
-                || None,
-                |hbm| {
-                    let fast = &self.nodes[hbm.index()];
-                    Some(MemoryCache {
-                        memory: fast.memory,
-                        bandwidth: fast.bandwidth,
-                        latency_ns: hosts.iter().map(|r| self.latency(*r, hbm)).collect(),
-                    })
-                },
-            ),
+            cache: cache.map(|hbm| MemoryCache {
+                memory: self.nodes[hbm.index()].memory,
+                bandwidth: self.nodes[hbm.index()].bandwidth,
+                latency_ns: hosts.iter().map(|r| self.latency(*r, hbm)).collect(),
+            }),
             ..node.clone()
         }
     }
@@ -142,6 +139,9 @@ mod tests {
         }
         assert_eq!(cached.latency_ns[0][4], flat.latency_ns[0][4]);
         assert_eq!(cached.route(NodeId(0), NodeId(4)).bandwidth, 126_400.0);
+        // Hits in other nodes' caches are as far as their HBM was.
+        let of_0 = &cached.nodes[0].cache.as_ref().unwrap().latency_ns;
+        assert_eq!(of_0[..6], [129.0, 138.9, 138.9, 138.9, 228.2, 228.2]);
         assert_eq!(
             Machine::parse(&cached.to_toml(), "again").unwrap().nodes,
             cached.nodes

@@ -55,7 +55,7 @@ impl Machine {
         let mut machine = match (name, value) {
             ("hbm", "cache") => self.with_hbm_as_cache()?,
             ("hbm", "flat") => {
-                self.with_hbm_as_cache()?; // refused where that mode cannot be chosen
+                self.cached_by()?; // refused where modes cannot be chosen
                 self.clone()
             }
             ("hbm", _) => return error(format!("`{value}` is no mode of HBM; write cache or flat")),

@@ -264,10 +264,7 @@ pub struct Comparison {
 /// What is known of other runs, and what policies keep there.
 fn other_runs(profile: &Profile, simulation: &Simulation) -> Vec<String> {
     let Some(roles) = Roles::of(profile) else {
-        return nodewise_report::roles_unknown(profile)
-            .map(str::to_owned)
-            .into_iter()
-            .collect();
+        return nodewise_report::roles_unknown(profile).into_iter().collect();
     };
     let kept = simulation.ranked().into_iter().filter_map(|p| {
         let expected = p.other_runs?.into();

@@ -71,6 +71,7 @@ impl Report {
         }
         let policies = findings.policies(exclusivity, program);
         let copies = findings.copies(exclusivity, program);
+        let roles = findings.roles();
         Self {
             schema: SCHEMA,
             nodewise: env!("CARGO_PKG_VERSION").to_owned(),
@@ -101,8 +102,11 @@ impl Report {
                 migrations: findings.timeline.dynamicity.total(),
                 pages_by_moves: findings.timeline.dynamicity.distribution(),
             },
-            roles: findings.roles(),
-            roles_unknown: crate::roles::unknown(findings.context.profile),
+            roles_unknown: match roles {
+                Some(_) => None,
+                None => crate::roles::unknown(findings.context.profile),
+            },
+            roles,
             moves,
             migrations,
             notes: notes(findings, unknown),

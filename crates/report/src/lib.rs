@@ -45,6 +45,7 @@ pub use nodewise_analysis::figures::{
 pub use page_show::{PageShow, page_show};
 pub use roles::{
     DynamicLoop, OtherRuns, Roles, other_run_sentence, sentence as roles_sentence, unknown as roles_unknown,
+    what_tells,
 };
 pub use sampling::{Sampled, Sampling};
 pub use sizes_svg::{SizePoint, sizes_svg};

@@ -56,7 +56,7 @@ pub struct Report {
     /// How the threads of other runs took the parts of the data; `null` if no other run was recorded.
     pub roles: Option<Roles>,
     /// That `roles` are not known although threads of another run may take other parts, and what tells.
-    pub roles_unknown: Option<&'static str>,
+    pub roles_unknown: Option<String>,
     /// Totals of recorded or simulated moves; `null` if nothing was moved or prevented from moving.
     pub moves: Option<Moves>,
     /// The first 10,000 recorded or simulated moves, in order of time.

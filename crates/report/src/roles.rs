@@ -209,7 +209,7 @@ pub fn sentence(found: &AnalysedRoles, profile: &Profile) -> String {
             let text = format!(
                 "Threads take their parts by number: in {runs}, {number} of the accesses to each part were the same thread's."
             );
-            match profile.order_may_be_the_same && !AnalysedRoles::is_by_number(profile) {
+            match AnalysedRoles::may_be_fixed_by_chance(profile) {
                 true => text + " Or they came in the same order there by chance: `record --repeat 2` tells.",
                 false => text,
             }
@@ -236,21 +236,29 @@ pub fn sentence(found: &AnalysedRoles, profile: &Profile) -> String {
     }
 }
 
-/// That it is not known which parts threads of another run take, and what tells; `None` if it is known, or proved by this run.
+/// Of a profile without roles: that it is not known which parts threads of another run take, and what tells; `None` if this run
+/// proves that they take the same.
 #[must_use]
-pub fn unknown(profile: &Profile) -> Option<&'static str> {
-    if AnalysedRoles::is_by_number(profile) || AnalysedRoles::of(profile).is_some() {
-        return None;
-    }
-    Some(match () {
-        () if !profile.taken.is_empty() => {
-            "Whether threads take the same parts in each run, the runs compared do not tell."
-        }
+pub fn unknown(profile: &Profile) -> Option<String> {
+    let sentence = || {
+        format!(
+            "Whether threads take the same parts in each run, {}.",
+            what_tells(profile)
+        )
+    };
+    (!AnalysedRoles::is_by_number(profile)).then(sentence)
+}
+
+/// What tells which parts threads of another run take, where that is not known.
+#[must_use]
+pub fn what_tells(profile: &Profile) -> &'static str {
+    match () {
+        () if !profile.taken.is_empty() => "the runs compared do not tell",
         () if profile.meta.observer.is_sampled() => {
-            "Whether threads take the same parts in each run, samples do not tell; `record --repeat 2` without `--via faults` does."
+            "samples do not tell; `record --repeat 2` without `--via faults` does"
         }
-        () => "Whether threads take the same parts in each run, `record --repeat 2` tells.",
-    })
+        () => "`record --repeat 2` tells",
+    }
 }
 
 /// Largest loss of local fraction in another run that is not mentioned.

@@ -270,7 +270,7 @@ impl Writer {
     /// policy.
     fn roles(&self, out: &mut String, report: &Report) {
         let Some(roles) = &report.roles else {
-            if let Some(sentence) = report.roles_unknown.filter(|_| !report.has_one_node()) {
+            if let Some(sentence) = report.roles_unknown.as_ref().filter(|_| !report.has_one_node()) {
                 self.wrapped(out, "", sentence, str::to_owned);
             }
             return;

@@ -111,8 +111,7 @@ fn dependence(placement: &Placement, profile: &Profile) -> Option<String> {
     };
     let how = match other.assignment {
         Assignment::Fixed => {
-            let may_differ = profile.order_may_be_the_same && !Roles::is_by_number(profile);
-            return may_differ.then(|| {
+            return Roles::may_be_fixed_by_chance(profile).then(|| {
                 "threads took the same parts in the other run, or came in the same order there by chance: `record --repeat 2` tells"
                     .to_owned()
             });
@@ -157,13 +156,7 @@ fn is_pointless(other: OtherRuns, placement: &Placement) -> bool {
 
 /// The warning if only one run was recorded, so that it is unknown whether threads take the same parts in each run.
 fn unknown(profile: &Profile) -> String {
-    let remedy = match () {
-        () if !profile.taken.is_empty() => "the runs compared do not tell",
-        () if profile.meta.observer.is_sampled() => {
-            "samples do not tell; `record --repeat 2` without `--via faults` does"
-        }
-        () => "`record --repeat 2` tells",
-    };
+    let remedy = nodewise_report::what_tells(profile);
     let counters = shared_counters(profile);
     let drawn = counters
         .iter()
